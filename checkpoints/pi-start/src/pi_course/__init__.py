@@ -1,0 +1,1 @@
+"""A small coding agent, built one chapter at a time."""

@@ -1,0 +1,335 @@
+"""The program inside the child process: runs pytest and reports one JSON event a line.
+
+Run as a script (`python -P plugin.py SPEC`); needs the standard library and pytest, imports
+nothing of ours and judges nothing. The code under test is not trusted to behave: it may print,
+read, exit, fork, close descriptors or change the interpreter, and the events must stay right.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import random
+import signal
+import sys
+import sysconfig
+import threading
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Generator
+from functools import wraps
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.assertion import rewrite
+
+MESSAGE_LIMIT = 10_000  # characters of one error message
+TRACE_LIMIT = 20_000  # characters of one traceback
+FRAME_LIMIT = 60  # frames of one traceback, the innermost ones
+FILE_LIMIT = 256 * 2**20  # bytes that any one file may grow to
+MEMORY_LIMIT = 4 * 2**30  # bytes of address space
+
+
+class Events:
+    """The private descriptor to the parent. Only the process that opened it may write."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.pid = os.getpid()
+
+    def send(self, event: str, **fields: Any) -> None:
+        if os.getpid() != self.pid:
+            return  # a fork of the code under test came back into pytest
+        data = json.dumps({"event": event, **fields}).encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self.fd, data) :]
+        except OSError:
+            os._exit(97)  # the parent is gone or the descriptor was closed: nobody listens
+
+
+class FreshLoader(SourceFileLoader):
+    """Compiles the source every time, so that a stale .pyc can never stand in for it."""
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+class Reporter:
+    """The pytest plugin: collection, each test's start, reports and end, and what went wrong."""
+
+    def __init__(self, events: Events, streams: Streams, spec: dict[str, Any]) -> None:
+        self.events = events
+        self.streams = streams
+        self.spec = spec
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        try:
+            return (yield)
+        except SystemExit as error:
+            self.events.send("collect_error", node=collector.nodeid, error=describe(error))
+            return pytest.CollectReport(collector.nodeid, "failed", "SystemExit", [])
+
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        self.events.send("collecting", node=collector.nodeid)
+
+    def pytest_exception_interact(
+        self, node: Any, call: pytest.CallInfo[Any], report: Any
+    ) -> None:
+        if isinstance(report, pytest.CollectReport) and call.excinfo:
+            error = call.excinfo.value
+            self.events.send("collect_error", node=node.nodeid,
+                             error=describe(error.__cause__ or error))
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        only = set(self.spec["only"])
+        items[:] = [item for item in items if item.nodeid.partition("[")[0] in only]
+        if self.spec.get("shuffle") is not None:
+            random.Random(self.spec["shuffle"]).shuffle(items)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.events.send("collected", nodes=[item.nodeid for item in session.items])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.streams.restore()
+        self.events.send("start", node=nodeid, offset=self.streams.offset())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        error = None
+        if call.excinfo and report.outcome != "passed":
+            error = describe(call.excinfo.value)
+            error["trace"] = middle_out(str(report.longrepr), TRACE_LIMIT)
+        self.events.send("report", node=report.nodeid, when=report.when, outcome=report.outcome,
+                         duration=report.duration, error=error)
+        return report
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.events.send("end", node=nodeid, offset=self.streams.offset())
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self.events.send("stopped", error=describe(excinfo.value))
+
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self.events.send("stopped", error=describe(excinfo.value))
+
+
+class Streams:
+    """Where the code under test prints (descriptor 1), kept usable whatever it does to it.
+
+    pytest's own report goes to another file, so neither can break the other.
+    """
+
+    def __init__(self, report: str) -> None:
+        self.out = os.dup(1)
+        self.report = Path(report).open("w", encoding="utf-8", errors="backslashreplace")
+
+    def pytest_writes_to_report(self) -> None:
+        sys.stdout = sys.stderr = self.report
+
+    def restore(self) -> None:
+        """Point stdin, stdout and stderr where they belong again, if anything moved them."""
+        if getattr(sys.stdout, "course_fd", None) != 1 or sys.stdout.closed or not same(1, self.out):
+            os.dup2(self.out, 1)
+            os.dup2(self.out, 2)
+            sys.stdout = sys.stderr = _text_stream(1)
+
+    def offset(self) -> int:
+        """Bytes printed so far."""
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            pass
+        return os.fstat(self.out).st_size
+
+
+def same(a: int, b: int) -> bool:
+    try:
+        return os.path.sameopenfile(a, b)
+    except OSError:
+        return False
+
+
+def _text_stream(fd: int) -> Any:
+    stream = open(fd, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115
+    stream.course_fd = fd  # type: ignore[attr-defined]
+    return stream
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """The exception as plain values: type, message and (file, line) of each frame."""
+    try:
+        message = str(error)
+    except BaseException as broken:
+        message = f"<the message of this {type(error).__name__} raised {type(broken).__name__}>"
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        message = error.msg
+        frames.append((error.filename, error.lineno))
+    return {
+        "type": type(error).__name__,
+        "message": middle_out(message, MESSAGE_LIMIT),
+        "frames": frames[-FRAME_LIMIT:],
+        "name": getattr(error, "name", None) if isinstance(error, ImportError | NameError) else None,
+    }
+
+
+def middle_out(text: str, limit: int) -> str:
+    """The text, or its head and tail with the count of characters left out between them."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 3
+    return f"{text[:head]}\n… {len(text) - head - tail} characters left out …\n{text[-tail:]}"
+
+
+def see_sources(folder: Path, names: list[str]) -> None:
+    """Put the source folders on the path: after the standard library, before site-packages."""
+    site = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    first = next((i for i, entry in enumerate(sys.path)
+                  if entry in site or "site-packages" in entry or "dist-packages" in entry),
+                 len(sys.path))
+    sys.path[first:first] = [str(folder / name) for name in names]
+
+    def hook(path: str) -> FileFinder:
+        if not Path(path).is_relative_to(folder):
+            raise ImportError(path)
+        return FileFinder(path, (FreshLoader, SOURCE_SUFFIXES))
+
+    sys.path_hooks.insert(0, hook)
+    rewrite._read_pyc = lambda *_, **__: None  # type: ignore[assignment]
+
+
+def import_modules(events: Events, modules: list[str]) -> None:
+    """Import the code under test once, from here, and undo what importing did to the interpreter.
+
+    A recursion limit of 60, filters that make warnings errors, a replaced stdout or a handler
+    for SIGALRM set at import would otherwise break pytest and not the test that is to blame.
+    """
+    limit, filters, argv = sys.getrecursionlimit(), list(warnings.filters), sys.argv
+    alarm, hook = signal.getsignal(signal.SIGALRM), sys.excepthook
+    sys.argv = ["pytest"]
+    for module in modules:
+        events.send("importing", module=module)
+        try:
+            names = sorted(vars(importlib.import_module(module)))
+            events.send("imported", module=module, names=names)
+        except BaseException as error:
+            events.send("import_error", module=module, error=describe(error))
+    sys.setrecursionlimit(limit)
+    warnings.filters[:] = filters  # type: ignore[index]
+    sys.argv, sys.excepthook = argv, hook
+    signal.signal(signal.SIGALRM, alarm)
+
+
+def inject(events: Events, fault: dict[str, str]) -> None:
+    """Replace the fault's seam before any test module is imported, and report its first call."""
+    spec = importlib.util.spec_from_file_location("course_faults", fault["file"])
+    assert spec and spec.loader
+    faults = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(faults)
+    module, _, name = fault["seam"].partition(":")
+    owner: Any = importlib.import_module(module)
+    *owners, last = name.split(".")
+    for part in owners:
+        owner = getattr(owner, part)
+    raw = vars(owner).get(last, getattr(owner, last, None))
+    kind = type(raw) if isinstance(raw, staticmethod | classmethod) else None
+    faulty = getattr(faults, fault["function"])(raw.__func__ if kind else raw)
+
+    @wraps(faulty)
+    def seen(*args: Any, **kwargs: Any) -> Any:
+        if not seen.reached:  # type: ignore[attr-defined]
+            seen.reached = True  # type: ignore[attr-defined]
+            events.send("reached")
+        return faulty(*args, **kwargs)
+
+    seen.reached = False  # type: ignore[attr-defined]
+    setattr(owner, last, kind(seen) if kind else seen)
+    events.send("injected")
+
+
+def inject_or_leave(events: Events, fault: dict[str, str]) -> None:
+    try:
+        inject(events, fault)
+    except BaseException as error:
+        events.send("inject_error", error=describe(error))
+        os._exit(0)
+
+
+def limit_resources() -> None:
+    """No core files, no file above FILE_LIMIT, no more than MEMORY_LIMIT: errors, not a full disk."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    for what, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILE_LIMIT),
+                       (resource.RLIMIT_AS, MEMORY_LIMIT)):
+        soft, hard = resource.getrlimit(what)
+        if soft == resource.RLIM_INFINITY or soft > most:
+            try:
+                resource.setrlimit(what, (most, hard))
+            except (ValueError, OSError):
+                pass
+
+
+def pytest_arguments(spec: dict[str, Any]) -> list[str]:
+    """Arguments under which nothing in the folder, above it or in the environment has a say."""
+    folder = spec["folder"]
+    return [
+        *spec["select"], "-c", spec["ini"], f"--rootdir={folder}", f"--confcutdir={folder}",
+        "--noconftest", "--import-mode=importlib", "-p", "no:cacheprovider", "--capture=no",
+        "-p", "pytest_timeout", f"--timeout={spec['timeout_s']}", "--timeout-method=signal",
+        f"--basetemp={spec['basetemp']}", "--color=no", "-p", "no:faulthandler",
+    ]
+
+
+def main(spec: dict[str, Any]) -> None:
+    """Run the spec and leave at once: what the code under test left behind cannot hold us."""
+    events = Events(spec["events"])
+    _die_with(spec.get("life"))
+    limit_resources()
+    streams = Streams(spec["report"])
+    streams.restore()
+    os.chdir(spec["folder"])
+    see_sources(Path(spec["folder"]), spec["sources"])
+    if spec.get("fault"):
+        inject_or_leave(events, spec["fault"])
+    import_modules(events, spec["modules"])
+    streams.restore()
+    status = 0
+    if spec["select"]:
+        streams.pytest_writes_to_report()
+        reporter = Reporter(events, streams, spec)
+        status = int(pytest.main(pytest_arguments(spec), plugins=[reporter]))
+    left = [thread.name for thread in threading.enumerate()
+            if thread is not threading.main_thread() and not thread.daemon]
+    events.send("finish", status=status, threads=left, offset=streams.offset())
+    os._exit(0)
+
+
+def _die_with(life: int | None) -> None:
+    """Kill our whole process group as soon as the parent is gone (the pipe reads end of file)."""
+    if life is None:
+        return
+    import _thread
+
+    def watch(kill: Callable[[int, int], None] = os.killpg) -> None:
+        os.read(life, 1)
+        kill(os.getpid(), signal.SIGKILL)
+
+    _thread.start_new_thread(watch, ())
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv.pop()))

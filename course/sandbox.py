@@ -1,0 +1,204 @@
+"""Run one command with nothing reachable and everything limited.
+
+bubblewrap makes the walls (bubblewrap), a filter closes the kernel (seccomp), a leash holds the
+limits (leash), an overseer outside reads and ends it (overseer). Nothing here waits for the
+program's consent, and nothing it does reaches the caller but bytes under a cap.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from course import bubblewrap
+from course.bubblewrap import INSIDE, Way
+from course.descriptors import hold, pipe
+from course.errors import Unavailable
+from course.leash import Limits
+from course.overseer import Ending, Overseer, Stop
+from course.seccomp import build_filter
+
+INSTALL = """\
+sudo apt-get install bubblewrap libseccomp2   # Debian, Ubuntu
+sudo dnf install bubblewrap libseccomp        # Fedora"""
+PERMIT = """\
+sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0   # Ubuntu 24.04, GitHub runner
+docker run --privileged …                                       # in a container; or instead:
+docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \\
+           --security-opt systempaths=unconfined …"""
+KILLED = 128 + 9
+OUT_OF_CPU_TIME = 128 + 24
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
+NO_BINDS: Mapping[str, Path] = MappingProxyType({})
+NO_ENV: Mapping[str, str] = MappingProxyType({})
+DEFAULT_LIMITS = Limits()
+
+
+class SandboxMissing(Unavailable):
+    """No sandbox can be made here; says what is missing and how to get it."""
+
+    kind = "sandbox"
+
+
+class SandboxFailed(Unavailable):
+    """One sandbox could not be made or could not start its command; no verdict on anybody."""
+
+    kind = "sandbox"
+
+
+@dataclass(frozen=True)
+class SandboxResult:
+    """What one run left: bytes and a status. `exit_status` is 128 + n after signal n."""
+
+    exit_status: int
+    stdout: bytes
+    stderr: bytes
+    output_truncated: bool
+    duration_s: float
+    stopped: Stop = ""
+
+    @property
+    def timed_out(self) -> bool:
+        """The clock, or the limit on processor time, ended it."""
+        return self.stopped == "time" or self.exit_status == OUT_OF_CPU_TIME
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of `course doctor`: what was looked for, what was found, what to type if not ok."""
+
+    name: str
+    ok: bool
+    found: str
+    next_command: str = ""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A way to make sandboxes that was seen to work. Each run gets a new one; threads may share.
+
+    Folders in `hidden` are empty inside even where something visible contains them.
+    """
+
+    bwrap: str
+    way: Way
+    program: bytes
+    hidden: tuple[Path, ...] = ()
+    python: str = sys.executable
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        files: Mapping[str, bytes] = NO_FILES,
+        binds: Mapping[str, Path] = NO_BINDS,
+        env: Mapping[str, str] = NO_ENV,
+        stdin: bytes = b"",
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> SandboxResult:
+        """Run `command` in a folder that holds `files`; `binds` show paths from outside.
+
+        Files and binds are read-only. Raises SandboxFailed where bubblewrap itself failed.
+        """
+        uid = bubblewrap.ordinary_uid(Path("/proc/self/uid_map").read_text())
+        contents = bubblewrap.settings(uid if self.way is Way.ROOT else INSIDE)
+        contents |= {bubblewrap.place_of(path): data for path, data in files.items()}
+        with ExitStack() as held:
+            status, status_end = pipe(held)
+            gate_end, gate = pipe(held)
+            passed = {place: hold(data, held) for place, data in contents.items()}
+            options = bubblewrap.namespace_options(self.way) + bubblewrap.environment_options(env)
+            options += bubblewrap.view_options(binds, self.hidden, passed, limits.scratch)
+            passed |= {"--json-status-fd": status_end.fileno(), "--block-fd": gate_end.fileno()}
+            passed["--seccomp"] = hold(self.program, held)
+            for option in ("--json-status-fd", "--block-fd", "--seccomp"):
+                options += [option, str(passed[option])]
+            passed["--args"] = hold(bubblewrap.as_arguments(options), held)
+            argv = [self.bwrap, "--args", str(passed["--args"]), "--"]
+            argv += [*bubblewrap.drop_command(self.way, uid), *command]
+            with self._start(argv, tuple(passed.values()), hold(stdin, held), uid) as process:
+                status_end.close()
+                gate_end.close()
+                return _result(Overseer(process, status.fileno(), limits).oversee(gate.fileno()))
+
+    def _start(
+        self, argv: list[str], passed: tuple[int, ...], stdin: int, uid: int
+    ) -> subprocess.Popen[bytes]:
+        drop = os.geteuid() == 0 and self.way is not Way.ROOT
+        return subprocess.Popen(
+            argv,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            pass_fds=passed,
+            env={},
+            cwd="/",
+            start_new_session=True,
+            user=uid if drop else None,
+            group=uid if drop else None,
+            extra_groups=[] if drop else None,
+        )
+
+
+def find_sandbox(hidden: Sequence[Path] = ()) -> Sandbox:
+    """A sandbox that was seen to run the interpreter; SandboxMissing says why there is none."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        raise SandboxMissing("bubblewrap (bwrap) is not installed", INSTALL)
+    try:
+        program = build_filter()
+    except Unavailable as missing:
+        raise SandboxMissing(missing.message, INSTALL) from missing
+    reasons = []
+    for way in bubblewrap.ways():
+        sandbox = Sandbox(bwrap, way, program, tuple(hidden))
+        reason = _why_not(sandbox)
+        if not reason:
+            return sandbox
+        reasons.append(f"{way}: {reason}")
+    raise SandboxMissing("\n".join(["no sandbox can be made here", *reasons]), PERMIT)
+
+
+def probe_sandbox() -> list[Check]:
+    """What `course doctor` says about the sandbox. Runs one, to be sure."""
+    bwrap = shutil.which("bwrap")
+    checks = [Check("bubblewrap", bool(bwrap), bwrap or "not found", "" if bwrap else INSTALL)]
+    try:
+        checks.append(Check("seccomp", True, f"{len(build_filter()) // 8} instructions"))
+    except Unavailable as missing:
+        checks.append(Check("seccomp", False, missing.message, INSTALL))
+    try:
+        checks.append(Check("sandbox", True, f"made by {find_sandbox().way}"))
+    except SandboxMissing as missing:
+        checks.append(Check("sandbox", False, missing.message, missing.next_command))
+    return checks
+
+
+def _why_not(sandbox: Sandbox) -> str:
+    try:
+        result = sandbox.run([sandbox.python, "-I", "-S", "-c", "print('inside')"])
+    except SandboxFailed as failure:
+        return failure.message
+    return "" if result.stdout == b"inside\n" else f"{sandbox.python} does not run inside"
+
+
+def _result(ending: Ending) -> SandboxResult:
+    if ending.exit_status is None and not ending.stopped:
+        said = ending.stderr.text().decode("utf-8", "backslashreplace").strip()
+        raise SandboxFailed(said[-500:] or "bubblewrap ended without a word")
+    return SandboxResult(
+        KILLED if ending.exit_status is None else ending.exit_status,
+        ending.stdout.text(),
+        ending.stderr.text(),
+        ending.stdout.truncated or ending.stderr.truncated,
+        ending.duration_s,
+        ending.stopped,
+    )

@@ -1,0 +1,273 @@
+"""Prove a course: every start red for its one reason, every solution green, every fault killed.
+
+Each proof is a job that returns sentences about what does not hold; jobs run side by side, each
+in folders of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from course import practice, starters, texts
+from course.blank import blank_bodies
+from course.checkpoints import with_tests
+from course.errors import CourseError
+from course.faults import inject
+from course.labs import run_labs
+from course.leaks import find_leaks
+from course.outline import Chapter, Course, Lab, module_path
+from course.results import Json, RunResult, Verdict
+from course.runner import Injection, scratch_folder
+from course.snapshot import File, Tree, check_lock, checkpoint, read_tree, write_tree
+from course.start import not_as_declared, prove_start
+from course.strays import find_strays
+
+Problems = list[str]
+
+
+@dataclass(frozen=True)
+class Defect:
+    """What does not hold, in which chapter (or the whole course), and what to type next."""
+
+    chapter: str
+    proof: str
+    message: str
+
+    def to_json(self) -> Json:
+        return {"chapter": self.chapter, "proof": self.proof, "message": self.message}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was proved and what was not."""
+
+    proved: tuple[str, ...]
+    defects: tuple[Defect, ...]
+    jobs: int
+
+    @property
+    def holds(self) -> bool:
+        return not self.defects
+
+    @property
+    def lines(self) -> list[str]:
+        wrong = [f"defect in {defect.chapter} ({defect.proof}): {defect.message}"
+                 for defect in self.defects]
+        end = f"the course holds: {self.jobs} proofs" if self.holds else (
+            f"{len(self.defects)} defects in {self.jobs} proofs")
+        return [*self.proved, *wrong, end]
+
+    def to_json(self) -> Json:
+        return {"schema": "course.verify/1", "holds": self.holds, "proofs": self.jobs,
+                "chapters": list(self.proved), "defects": [d.to_json() for d in self.defects]}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One proof about one chapter."""
+
+    chapter: str
+    proof: str
+    run: Callable[[], Problems]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A chapter with the folders that its proofs run in, and who killed which fault."""
+
+    course: Course
+    chapter: Chapter
+    line: tuple[Chapter, ...]
+    solved: Path
+    scratch: Path
+    tree: Tree
+    killers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def faults_file(self) -> Path:
+        return self.course.root / "labs" / self.chapter.name / "faults.py"
+
+
+def prove(
+    course: Course, chapter_id: str | None, *, repeat: int, jobs: int,
+    progress: Callable[[str], None],
+) -> Report:
+    """Every proof about the course, or about one chapter."""
+    names = [course.name_of(chapter_id)] if chapter_id else list(course.names)
+    defects: list[Defect] = []
+    chapters: list[Chapter] = []
+    for name in names:
+        try:
+            chapters.append(course.chapter(name))
+        except CourseError as problem:
+            defects.append(Defect(name, "manifest", problem.message))
+    defects += [Defect("course", "files", text) for text in find_strays(course, chapters)]
+    with scratch_folder() as scratch:
+        work: list[Job] = []
+        stages: list[Stage] = []
+        for chapter in chapters:
+            try:
+                stages.append(_stage(course, chapter, scratch / chapter.name))
+                work += _jobs(stages[-1], repeat)
+            except CourseError as problem:
+                defects.append(Defect(chapter.name, "checkpoint", problem.message))
+        work.sort(key=lambda job: job.proof != "commands in the texts")  # the longest job first
+        defects += _run(work, jobs, progress)
+    defects += [Defect(stage.chapter.name, "kill matrix", text)
+                for stage in stages for text in _idle_tests(stage)]
+    bad = {defect.chapter for defect in defects}
+    proved = tuple(_summary(stage.chapter) for stage in stages if stage.chapter.name not in bad)
+    return Report(proved, tuple(defects), len(work))
+
+
+def _run(work: Sequence[Job], jobs: int, progress: Callable[[str], None]) -> list[Defect]:
+    """Run the jobs side by side; an interrupt waits only for those that are running."""
+    defects: list[Defect] = []
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        futures: dict[Future[Problems], Job] = {pool.submit(_safely, job): job for job in work}
+        for number, future in enumerate(as_completed(futures), 1):
+            job = futures[future]
+            defects += [Defect(job.chapter, job.proof, text) for text in future.result()]
+            progress(f"{number}/{len(work)} {job.chapter}: {job.proof}")
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return sorted(defects, key=lambda d: (d.chapter, d.proof, d.message))
+
+
+def _safely(job: Job) -> Problems:
+    try:
+        return job.run()
+    except CourseError as problem:
+        return [problem.message]
+
+
+def _stage(course: Course, chapter: Chapter, scratch: Path) -> Stage:
+    line = tuple(course.chapter(name) for name in course.line_to(chapter.id))
+    tree = checkpoint(course, chapter.id)
+    solved = scratch / "solved"
+    solved.mkdir(parents=True)
+    write_tree(with_tests(course, line, tree), solved)
+    return Stage(course, chapter, line, solved, scratch, tree)
+
+
+def _jobs(stage: Stage, repeat: int) -> Iterator[Job]:
+    name, chapter = stage.chapter.name, stage.chapter
+    yield Job(name, "commands in the texts", lambda: _commands(stage))
+    yield Job(name, "lock", lambda: _lock(stage))
+    yield Job(name, "starters", lambda: [
+        f"{path} is not made from the solution: course starters --write {chapter.id}"
+        for path in starters.differences(stage.course, chapter)])
+    yield Job(name, "texts", lambda: texts.empty_texts(stage.course, chapter))
+    yield Job(name, "start", lambda: _start(stage))
+    yield Job(name, "solution", lambda: _green(stage, None))
+    for seed in range(1, repeat):
+        yield Job(name, f"solution, shuffled with seed {seed}", lambda s=seed: _green(stage, s))  # type: ignore[misc]
+    for lab in chapter.labs:
+        yield Job(name, f"lab {lab.id} alone", lambda one=lab: _alone(stage, one))  # type: ignore[misc]
+    for fault in chapter.faults:
+        yield Job(name, f"fault {fault.id}", lambda one=fault.id: _killed(stage, one))  # type: ignore[misc]
+
+
+def _lock(stage: Stage) -> Problems:
+    check_lock(stage.course, stage.chapter.id, stage.tree)
+    return []
+
+
+def _start(stage: Stage) -> Problems:
+    """The practice as a learner gets it: it starts as declared and holds no answer."""
+    desk = stage.scratch / "desk"
+    practice.make(stage.course, stage.chapter, desk, lang="en", prove=prove_start)
+    return find_leaks(stage.course, stage.chapter, desk)
+
+
+def _green(stage: Stage, seed: int | None) -> Problems:
+    """Every lab of every chapter up to this one is green on this chapter's checkpoint."""
+    labs = [lab for chapter in stage.line for lab in chapter.labs]
+    return _reds(run_labs(stage.solved, stage.line, labs, shuffle=seed))
+
+
+def _alone(stage: Stage, lab: Lab) -> Problems:
+    """With only this lab open it is 0 of its count; labs that do not need it stay green."""
+    needing = _needing(stage.chapter, lab)
+    others = [one for one in stage.chapter.labs if one.id not in needing]
+    folder, injection = stage.solved, None
+    if lab.holes:
+        folder = stage.scratch / f"lab-{lab.id}"
+        folder.mkdir()
+        write_tree(with_tests(stage.course, (stage.chapter,), _open(stage, lab)), folder)
+    else:
+        before = next(fault for fault in stage.chapter.faults if fault.id == lab.before)
+        injection = Injection(stage.faults_file, before.function, before.seam)
+    seen = run_labs(folder, stage.line, [lab, *others], fault=injection)
+    wrong = not_as_declared(lab, seen.labs[0])
+    return ([wrong] if wrong else []) + _reds(
+        replace(seen, labs=seen.labs[1:]), f" although it does not need lab {lab.id}")
+
+
+def _open(stage: Stage, lab: Lab) -> Tree:
+    tree = dict(stage.tree)
+    for hole in lab.holes:
+        module, _, name = hole.partition(":")
+        path = module_path(module)
+        source = blank_bodies(tree[path].data.decode(), {name: lab.first_red}, path)
+        tree[path] = File(source.encode(), tree[path].executable)
+    return tree
+
+
+def _needing(chapter: Chapter, lab: Lab) -> set[str]:
+    """The lab and every lab that needs it, directly or through others."""
+    found = {lab.id}
+    for other in chapter.labs:
+        if found & set(other.needs):
+            found.add(other.id)
+    return found
+
+
+def _killed(stage: Stage, fault_id: str) -> Problems:
+    fault = next(one for one in stage.chapter.faults if one.id == fault_id)
+    lab = stage.chapter.lab(fault.lab)
+    result = inject(stage.solved, stage.chapter, lab, fault, stage.faults_file)
+    if not result.source:
+        return [f"{stage.faults_file} has no function {fault.function}"]
+    stage.killers[fault_id] = result.killers
+    if result.verdict is Verdict.KILLED:
+        return []
+    return [f"{result.verdict}, must be killed by {' or '.join(fault.killed_by)}: "
+            f"{result.message.splitlines()[0] if result.message else ''}"]
+
+
+def _idle_tests(stage: Stage) -> Problems:
+    """Public tests that kill no fault of their lab."""
+    busy = {name for names in stage.killers.values() for name in names}
+    return [f"{lab.file}::{case} kills no fault: add one that it kills"
+            for lab in stage.chapter.labs for case in lab.cases
+            if case not in busy] if stage.chapter.faults else [
+                f"chapter {stage.chapter.id} has no faults"]
+
+
+def _commands(stage: Stage) -> Problems:
+    desk = stage.scratch / "done"
+    made = practice.make(stage.course, stage.chapter, desk, lang="en", prove=prove_start)
+    write_tree({path: file for path, file in read_tree(
+        stage.course.root / "solutions" / stage.chapter.name).items()}, made.folder)
+    found = texts.commands(stage.course, stage.chapter)
+    problems = (texts.try_command(line, where, made.folder) for line, where in found.items())
+    return [problem for problem in problems if problem]
+
+
+def _reds(result: RunResult, more: str = "") -> Problems:
+    problems = []
+    for lab in result.labs:
+        if case := lab.first_red:
+            said = f"{case.error.type}: {case.error.first_line}" if case.error else ""
+            problems.append(f"{case.id} is {case.outcome}{more}: {said}")
+    return problems
+
+
+def _summary(chapter: Chapter) -> str:
+    return (f"{chapter.name}: {len(chapter.labs)} labs, {chapter.count} tests, "
+            f"{len(chapter.faults)} faults")

@@ -1,0 +1,1 @@
+"""Counting words, in two chapters."""
