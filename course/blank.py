@@ -220,13 +220,15 @@ def _whole(node: ast.stmt, lines: Sequence[str]) -> Lines:
 
 
 def _tidy(source: str) -> str:
-    """At most two empty lines in a row, one inside a class, none at the end."""
+    """At most two empty lines in a row, one inside a class, none at either end."""
     out: list[str] = []
     lines = source.splitlines()
     for number, line in enumerate(lines):
         following = next((later for later in lines[number:] if later.strip()), "")
         most = 1 if following.startswith((" ", "\t")) else 2
-        if not line.strip() and len(out) >= most and not any(t.strip() for t in out[-most:]):
+        if not line.strip() and not any(text.strip() for text in out[-most:]) and (
+            len(out) >= most or not out
+        ):
             continue
         out.append(line.rstrip() if not line.strip() else line)
     while out and not out[-1].strip():

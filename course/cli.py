@@ -146,12 +146,12 @@ def build(as_json: bool) -> int:
 @as_json
 def test(what: str | None, as_json: bool) -> int:
     """Run one lab, one chapter, or `all` through this chapter. Default: this chapter's labs."""
-    from course.desk import test_desk
+    from course.desk import run_desk
 
     desk = _practice()
     if not as_json:
         _import_meanwhile("course.render.terminal")
-    result = test_desk(desk, what)
+    result = run_desk(desk, what)
     if as_json:
         _json(result.to_json())
     else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from course.desk import fault_desk, test_desk
+from course.desk import fault_desk, run_desk
 from course.errors import RED
 from course.outline import Course
 from course.practice import make
@@ -28,11 +28,11 @@ def show(course: Course, chapter_id: str | None, keep: Path | None) -> int:
         desk = make(course, chapter, folder, lang="en", prove=prove_start)
         terminal.lines(practice_made(desk, folder).splitlines())
         _say(f"course test {chapter.labs[0].id}        (the scaffold, untouched)")
-        terminal.run(test_desk(desk, chapter.labs[0].id), desk.folder)
+        terminal.run(run_desk(desk, chapter.labs[0].id), desk.folder)
         _say(f"cp solutions/{chapter.name}/… {folder}/        (as the reference)")
         write_tree(read_tree(course.root / "solutions" / chapter.name), desk.folder)
         _say("course test")
-        solved = test_desk(desk, None)
+        solved = run_desk(desk, None)
         terminal.run(solved, desk.folder)
         _say(f"course fault {fault.id}")
         reports = fault_desk(desk, fault.id, lambda _: None)

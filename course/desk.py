@@ -28,7 +28,7 @@ def select(desk: Practice, what: str | None) -> tuple[Chapter, tuple[Lab, ...]]:
     return desk.chapter_of(lab.id), (lab,)
 
 
-def test_desk(desk: Practice, what: str | None) -> RunResult:
+def run_desk(desk: Practice, what: str | None) -> RunResult:
     """Run the labs that `what` names. A red lab also gets the needed labs run, to say what blocks it."""
     chapter, labs = select(desk, what)
     check_tests(desk, labs)

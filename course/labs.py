@@ -130,7 +130,7 @@ def _static_error(
             return CaseError("SyntaxError", str(error), path)
     for module, signatures in (expected or {}).items():
         path = module_path(module)
-        found = public_signatures((folder / path).read_bytes().decode("utf-8", "replace"))
+        found = public_signatures((folder / path).read_bytes())
         if changed := difference(signatures, found, imported.get(module, frozenset())):
             return CaseError("SignatureChanged", f"{module}: {changed}", path)
     return None

@@ -73,8 +73,10 @@ def _open_material(course: Course, chapter: Chapter) -> Iterator[str]:
             if path.is_file():
                 yield path.read_text("utf-8", "replace")
     kit = Path(__file__).parent  # its own words stand in generated pages
-    for path in sorted((*kit.rglob("*.py"), *kit.rglob("*.j2"))):
+    for path in sorted(kit.rglob("*.j2")):
         yield path.read_text("utf-8")
+    for path in sorted(kit.rglob("*.py")):
+        yield "\n".join(_texts(path.read_text("utf-8")))
 
 
 def _sources(folder: Path) -> dict[str, str]:

@@ -28,9 +28,10 @@ class Limits:
     memory: int = 1024 * MIB  # address space of each process
     total_memory: int = 2048 * MIB  # resident in all processes together, sampled
     processes: int = 64  # and threads
-    open_files: int = 256
+    open_files: int = 128  # of each process
     file_size: int = 16 * MIB
     scratch: int = 64 * MIB  # each of /tmp and /dev/shm
+    scratch_files: int = 20_000  # in each, sampled
     output: int = MIB  # kept of stdout and of stderr
     flood: int = 64 * MIB  # written to both before the run is stopped
 
@@ -74,6 +75,12 @@ class Leash:
         """Bytes that all processes of the sandbox hold in memory now; 0 where /proc is silent."""
         return sum(map(_resident, islice(self._processes(), MOST_PROCESSES)))
 
+    def scratch_files(self) -> int:
+        """Files and folders in the fuller of the scratch places."""
+        with contextlib.suppress(OSError):
+            return max(_files(f"/proc/{self.pid}/root{place}") for place in ("/tmp", "/dev/shm"))
+        return 0
+
     def kill(self) -> None:
         """Kill pid 1, with which the kernel kills every process inside, and wait until all are."""
         with contextlib.suppress(ProcessLookupError):
@@ -99,3 +106,8 @@ def _resident(pid: int) -> int:
     with contextlib.suppress(OSError, IndexError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
     return 0
+
+
+def _files(folder: str) -> int:
+    found = os.statvfs(folder)
+    return found.f_files - found.f_ffree

@@ -227,7 +227,7 @@ def load_chapter(course: Course, name: str) -> Chapter:
     return chapter
 
 
-def test_names(source: str) -> tuple[str, ...]:
+def cases_in(source: str) -> tuple[str, ...]:
     """Test ids in file order: `test_x` and `TestY::test_z`, as pytest names them."""
     names: list[str] = []
     for node in ast.parse(source).body:
@@ -271,7 +271,7 @@ def _read(path: Path, kind: type[Any]) -> Any:
 
 def _cases(tests: Path, manifest: Path) -> tuple[str, ...]:
     try:
-        return test_names(tests.read_bytes().decode("utf-8-sig"))
+        return cases_in(tests.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise CourseBroken(f"{manifest}: lab.tests names {tests.name}, which is missing") from None
     except (SyntaxError, ValueError) as error:

@@ -20,7 +20,7 @@ SAMPLE_S = 0.1  # how often memory is looked at
 DRAIN_S = 2.0  # for the last output after the end
 SETUP_S = 30.0  # for bubblewrap to get ready, on a machine that is very busy
 
-Stop = Literal["", "time", "memory", "output"]
+Stop = Literal["", "time", "memory", "files", "output"]
 
 
 class Capture:
@@ -82,7 +82,7 @@ class Overseer:
     def oversee(self, gate: int) -> Ending:
         """Put the limits on, open the gate, watch to the end; leaves nothing alive."""
         stopped: Stop = ""
-        started = time.monotonic()
+        duration = 0.0
         try:
             pid = self._pid_of_init()
             if pid is not None:
@@ -91,9 +91,9 @@ class Overseer:
                     started = time.monotonic()
                     os.write(gate, b"1")
                     stopped = self._watch(leash, started)
+                    duration = time.monotonic() - started
         finally:
             self._end()
-        duration = time.monotonic() - started
         exit_status = self._reported("exit-code")
         return Ending(exit_status, self._stdout, self._stderr, stopped, duration)
 
@@ -131,8 +131,8 @@ class Overseer:
                 if sum(stream.total for stream in self._streams.values()) > self._limits.flood:
                     return "output"
                 if now >= sample:
-                    if leash.resident() > self._limits.total_memory:
-                        return "memory"
+                    if overstepped := self._overstepped(leash):
+                        return overstepped
                     sample = now + SAMPLE_S
                 for key, _ in selector.select(max(0.0, min(deadline, sample) - now)):
                     if not self._read(key.fd):
@@ -140,6 +140,11 @@ class Overseer:
                         if key.fd == self._status:
                             deadline = min(deadline, time.monotonic() + DRAIN_S)
         return ""
+
+    def _overstepped(self, leash: Leash) -> Stop:
+        if leash.resident() > self._limits.total_memory:
+            return "memory"
+        return "files" if leash.scratch_files() > self._limits.scratch_files else ""
 
     def _read(self, source: int) -> bool:
         data = os.read(source, CHUNK)

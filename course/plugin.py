@@ -20,6 +20,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from functools import wraps
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
@@ -74,9 +75,9 @@ class Reporter:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         try:
             return (yield)
-        except SystemExit as error:
+        except (SystemExit, KeyboardInterrupt, pytest.exit.Exception) as error:
             self.events.send("collect_error", node=collector.nodeid, error=describe(error))
-            return pytest.CollectReport(collector.nodeid, "failed", "SystemExit", [])
+            return pytest.CollectReport(collector.nodeid, "failed", type(error).__name__, [])
 
     def pytest_collectstart(self, collector: pytest.Collector) -> None:
         self.events.send("collecting", node=collector.nodeid)
@@ -140,17 +141,16 @@ class Streams:
 
     def restore(self) -> None:
         """Point stdin, stdout and stderr where they belong again, if anything moved them."""
-        if getattr(sys.stdout, "course_fd", None) != 1 or sys.stdout.closed or not same(1, self.out):
+        ours = getattr(sys.stdout, "course_fd", None) == 1 and not sys.stdout.closed
+        if not ours or not same(1, self.out):
             os.dup2(self.out, 1)
             os.dup2(self.out, 2)
             sys.stdout = sys.stderr = _text_stream(1)
 
     def offset(self) -> int:
         """Bytes printed so far."""
-        try:
+        with suppress(Exception):  # closed, replaced by None, by an object without flush …
             sys.stdout.flush()
-        except (OSError, ValueError):
-            pass
         return os.fstat(self.out).st_size
 
 
@@ -243,7 +243,7 @@ def inject(events: Events, fault: dict[str, str]) -> None:
     *owners, last = name.split(".")
     for part in owners:
         owner = getattr(owner, part)
-    raw = vars(owner).get(last, getattr(owner, last, None))
+    raw = vars(owner)[last] if last in vars(owner) else getattr(owner, last)
     kind = type(raw) if isinstance(raw, staticmethod | classmethod) else None
     faulty = getattr(faults, fault["function"])(raw.__func__ if kind else raw)
 
@@ -277,17 +277,14 @@ def limit_resources() -> None:
                        (resource.RLIMIT_AS, MEMORY_LIMIT)):
         soft, hard = resource.getrlimit(what)
         if soft == resource.RLIM_INFINITY or soft > most:
-            try:
+            with suppress(ValueError, OSError):
                 resource.setrlimit(what, (most, hard))
-            except (ValueError, OSError):
-                pass
 
 
 def pytest_arguments(spec: dict[str, Any]) -> list[str]:
     """Arguments under which nothing in the folder, above it or in the environment has a say."""
-    folder = spec["folder"]
-    return [
-        *spec["select"], "-c", spec["ini"], f"--rootdir={folder}", f"--confcutdir={folder}",
+    return [  # "." is the folder: pytest expands $NAME in an absolute --rootdir
+        *spec["select"], "-c", spec["ini"], "--rootdir=.", "--confcutdir=.",
         "--noconftest", "--import-mode=importlib", "-p", "no:cacheprovider", "--capture=no",
         "-p", "pytest_timeout", f"--timeout={spec['timeout_s']}", "--timeout-method=signal",
         f"--basetemp={spec['basetemp']}", "--color=no", "-p", "no:faulthandler",

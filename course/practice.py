@@ -18,7 +18,15 @@ from course.outline import Chapter, Course, Lab, Text, Track, module_path
 from course.results import Json
 from course.runner import remove_tree
 from course.signatures import Signatures, public_signatures
-from course.snapshot import File, checkpoint_before, overlay, read_tree, replace_file, write_tree
+from course.snapshot import (
+    File,
+    check_lock,
+    checkpoint_before,
+    overlay,
+    read_tree,
+    replace_file,
+    write_tree,
+)
 
 FORMAT = 1
 KIT = ".course"
@@ -77,6 +85,8 @@ class Practice(msgspec.Struct, frozen=True):
 def tree_of(course: Course, chapter: Chapter) -> dict[str, File]:
     """The code a practice starts from: the checkpoint before, with the scaffold over it."""
     below = checkpoint_before(course, chapter.id)
+    if earlier := course.line_to(chapter.id)[:-1]:
+        check_lock(course, earlier[-1], below)
     return overlay(below, read_tree(course.root / "starters" / chapter.name))
 
 
@@ -177,7 +187,7 @@ def reset(practice: Practice, lab: Lab) -> list[tuple[Path, Path]]:
     for module, holes in by_module.items():
         path = practice.folder / module_path(module)
         try:
-            blanked = blank_bodies(path.read_text("utf-8"), holes, module_path(module))
+            blanked = blank_bodies(path.read_text("utf-8-sig"), holes, module_path(module))
         except (OSError, SyntaxError, ValueError) as error:
             raise PracticeBroken(f"{module_path(module)} cannot be reset: {error}") from None
         done.append((path, _backup(path), blanked))

@@ -33,6 +33,7 @@ sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0   # Ubuntu 24.04, 
 docker run --privileged …                                       # in a container; or instead:
 docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \\
            --security-opt systempaths=unconfined …"""
+NOT_FOUND = 127
 KILLED = 128 + 9
 OUT_OF_CPU_TIME = 128 + 24
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
@@ -48,14 +49,17 @@ class SandboxMissing(Unavailable):
 
 
 class SandboxFailed(Unavailable):
-    """One sandbox could not be made or could not start its command; no verdict on anybody."""
+    """One sandbox could not be made: no verdict on the program that was to run in it."""
 
     kind = "sandbox"
 
 
 @dataclass(frozen=True)
 class SandboxResult:
-    """What one run left: bytes and a status. `exit_status` is 128 + n after signal n."""
+    """What one run left. `exit_status` is 128 + n after signal n, 127 if there is no such command.
+
+    It is the program's word, like its output: no proof of anything.
+    """
 
     exit_status: int
     stdout: bytes
@@ -107,6 +111,20 @@ class Sandbox:
 
         Files and binds are read-only. Raises SandboxFailed where bubblewrap itself failed.
         """
+        try:
+            return _result(self._run(command, files, binds, env, stdin, limits))
+        except OSError as failure:  # no descriptors, processes or memory left for one
+            raise SandboxFailed(f"no sandbox could be started: {failure}") from failure
+
+    def _run(
+        self,
+        command: Sequence[str],
+        files: Mapping[str, bytes],
+        binds: Mapping[str, Path],
+        env: Mapping[str, str],
+        stdin: bytes,
+        limits: Limits,
+    ) -> Ending:
         uid = bubblewrap.ordinary_uid(Path("/proc/self/uid_map").read_text())
         contents = bubblewrap.settings(uid if self.way is Way.ROOT else INSIDE)
         contents |= {bubblewrap.place_of(path): data for path, data in files.items()}
@@ -126,7 +144,7 @@ class Sandbox:
             with self._start(argv, tuple(passed.values()), hold(stdin, held), uid) as process:
                 status_end.close()
                 gate_end.close()
-                return _result(Overseer(process, status.fileno(), limits).oversee(gate.fileno()))
+                return Overseer(process, status.fileno(), limits).oversee(gate.fileno())
 
     def _start(
         self, argv: list[str], passed: tuple[int, ...], stdin: int, uid: int
@@ -193,9 +211,11 @@ def _why_not(sandbox: Sandbox) -> str:
 def _result(ending: Ending) -> SandboxResult:
     if ending.exit_status is None and not ending.stopped:
         said = ending.stderr.text().decode("utf-8", "backslashreplace").strip()
-        raise SandboxFailed(said[-500:] or "bubblewrap ended without a word")
+        if not said.startswith("bwrap: execvp"):
+            raise SandboxFailed(said[-500:] or "bubblewrap ended without a word")
+    unreported = KILLED if ending.stopped else NOT_FOUND
     return SandboxResult(
-        KILLED if ending.exit_status is None else ending.exit_status,
+        unreported if ending.exit_status is None else ending.exit_status,
         ending.stdout.text(),
         ending.stderr.text(),
         ending.stdout.truncated or ending.stderr.truncated,

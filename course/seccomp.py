@@ -11,6 +11,7 @@ import ctypes
 import errno
 import os
 import platform
+from collections.abc import Iterator
 
 from course.errors import Unavailable
 
@@ -21,8 +22,8 @@ fallocate fadvise64 fsync fdatasync sync_file_range copy_file_range sendfile sta
 newfstatat statx statfs fstatfs readlink readlinkat getdents getdents64 getcwd chdir fchdir umask
 mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat mknod
 mknodat chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes utimensat
-futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr lsetxattr fsetxattr
-removexattr lremovexattr fremovexattr
+futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr
+fremovexattr
 """
 MEMORY = "brk mmap munmap mprotect mremap madvise msync mincore mlock mlock2 munlock membarrier"
 PROCESSES = """
@@ -47,15 +48,24 @@ ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwai
 eventfd eventfd2 pipe pipe2
 """
 SOCKETS = """
-bind listen accept accept4 connect getsockname getpeername getsockopt setsockopt sendto sendmsg
-sendmmsg recvfrom recvmsg recvmmsg shutdown
+bind listen accept accept4 connect getsockname getpeername getsockopt sendto sendmsg sendmmsg
+recvfrom recvmsg recvmmsg shutdown
 """
+# Extended attributes on a tmpfs are kernel memory that no limit counts; shutil expects ENOTSUP.
+UNSUPPORTED = ("setxattr", "lsetxattr", "fsetxattr")
 ALLOWED = f"{FILES} {MEMORY} {PROCESSES} {SIGNALS} {WAITING} {SOCKETS}".split()
 
 # clone may make threads and processes but no namespaces; clone3 hides its flags from a filter, so
 # it stays out and libc falls back to clone.
 NAMESPACES = 0x7E020000
 FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10}
+# Options of any protocol, and those of SOL_SOCKET that leave the size of its buffers alone.
+PROTOCOLS = {"IPPROTO_IP": 0, "IPPROTO_TCP": 6, "IPPROTO_UDP": 17, "IPPROTO_IPV6": 41}
+SOL_SOCKET = 1
+OPTIONS = {
+    "SO_REUSEADDR": 2, "SO_BROADCAST": 6, "SO_KEEPALIVE": 9, "SO_OOBINLINE": 10, "SO_LINGER": 13,
+    "SO_REUSEPORT": 15, "SO_PASSCRED": 16, "SO_RCVTIMEO": 20, "SO_SNDTIMEO": 21,
+}  # fmt: skip
 # Terminal and descriptor requests; TIOCSTI, which types into a terminal, is not one of them.
 REQUESTS = {
     "TCGETS": 0x5401, "TCSETS": 0x5402, "TCSETSW": 0x5403, "TCSETSF": 0x5404,
@@ -98,17 +108,32 @@ def build_filter(machine: str = platform.machine()) -> bytes:
             library.seccomp_arch_add(context, ARCHITECTURES[machine])
         library.seccomp_attr_set(context, _BAD_ARCHITECTURE, _KILL_PROCESS)
         library.seccomp_attr_set(context, _OPTIMISE, 2)
-        for name in ALLOWED:
-            _allow(library, context, name)
-        for family in FAMILIES.values():
-            _allow(library, context, "socket", _Compare(0, _MASKED_EQUAL, _LOW_HALF, family))
-            _allow(library, context, "socketpair", _Compare(0, _MASKED_EQUAL, _LOW_HALF, family))
-        for request in REQUESTS.values():
-            _allow(library, context, "ioctl", _Compare(1, _MASKED_EQUAL, _LOW_HALF, request))
-        _allow(library, context, "clone", _Compare(0, _MASKED_EQUAL, NAMESPACES, 0))
+        for action, name, *conditions in _rules():
+            _add(library, context, action, name, conditions)
         return _export(library, context)
     finally:
         library.seccomp_release(context)
+
+
+def _rules() -> Iterator[tuple[int, str, *tuple[_Compare, ...]]]:
+    for name in ALLOWED:
+        yield _ALLOW, name
+    for name in UNSUPPORTED:
+        yield _ERRNO | errno.ENOTSUP, name
+    for family in FAMILIES.values():
+        yield _ALLOW, "socket", _is(0, family)
+        yield _ALLOW, "socketpair", _is(0, family)
+    for protocol in PROTOCOLS.values():
+        yield _ALLOW, "setsockopt", _is(1, protocol)
+    for option in OPTIONS.values():
+        yield _ALLOW, "setsockopt", _is(1, SOL_SOCKET), _is(2, option)
+    for request in REQUESTS.values():
+        yield _ALLOW, "ioctl", _is(1, request)
+    yield _ALLOW, "clone", _Compare(0, _MASKED_EQUAL, NAMESPACES, 0)
+
+
+def _is(argument: int, value: int) -> _Compare:
+    return _Compare(argument, _MASKED_EQUAL, _LOW_HALF, value)
 
 
 def _libseccomp() -> ctypes.CDLL:
@@ -135,12 +160,14 @@ def _libseccomp() -> ctypes.CDLL:
     return library
 
 
-def _allow(library: ctypes.CDLL, context: int, name: str, *conditions: _Compare) -> None:
+def _add(
+    library: ctypes.CDLL, context: int, action: int, name: str, conditions: list[_Compare]
+) -> None:
     number = library.seccomp_syscall_resolve_name(name.encode())
     if number < 0:  # not on this architecture, or newer than this libseccomp: stays closed
         return
     array = (_Compare * len(conditions))(*conditions)
-    if library.seccomp_rule_add_array(context, _ALLOW, number, len(conditions), array):
+    if library.seccomp_rule_add_array(context, action, number, len(conditions), array):
         raise Unavailable(f"libseccomp refused the rule for {name}")
 
 

@@ -8,7 +8,7 @@ Parameter = tuple[str, str, bool]  # name, kind, has a default
 Signatures = dict[str, list[Parameter]]
 
 
-def public_signatures(source: str) -> Signatures:
+def public_signatures(source: str | bytes) -> Signatures:
     """Qualname → parameters, for every public function, class and method of a module."""
     found: Signatures = {}
     for node in ast.parse(source).body:

@@ -19,7 +19,8 @@ def prove_start(desk: Practice) -> Json:
     lab = chapter.labs[0]
     result = run_labs(desk.folder, desk.manifest.chapters, [lab], lang=desk.manifest.lang)
     if wrong := not_as_declared(lab, result.labs[0]):
-        raise CourseBroken(f"chapter {chapter.id} does not start as declared: {wrong}",
+        raise CourseBroken(f"chapter {chapter.id} does not start as labs/{chapter.name}/chapter.toml"
+                           f" declares: {wrong}",
                            f"course verify {chapter.id}")
     red = result.first_red
     return {} if red is None else {**red.to_json(), "passed": 0, "total": lab.count}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
-from course.blank import blank
+from course.blank import blank, find_holes
 from course.outline import Chapter, Course, holes_in
 from course.snapshot import REMOVED, File, Tree, read_tree, replace_file
 
@@ -24,6 +25,21 @@ def differences(course: Course, chapter: Chapter) -> list[str]:
     found: Tree = read_tree(folder) if folder.is_dir() else {}
     return [f"starters/{chapter.name}/{path}" for path in sorted({*wanted, *found})
             if wanted.get(path) != found.get(path)]
+
+
+def wrong_reds(course: Course, chapter: Chapter) -> list[str]:
+    """One sentence for each hole of the committed scaffold that does not raise its first red."""
+    problems = []
+    for path in chapter.submit:
+        starter = course.root / "starters" / chapter.name / path
+        source = starter.read_text("utf-8") if starter.is_file() else ""
+        declared = holes_in(chapter, path)
+        for name, node in find_holes(source, list(declared)).items():
+            wanted = f"raise NotImplementedError({declared[name]!r})"
+            if (found := ast.unparse(node.body[-1])) != wanted:
+                problems.append(f"labs/{chapter.name}/chapter.toml declares {declared[name]!r} for "
+                                f"{name}, but starters/{chapter.name}/{path} says {found!r}")
+    return problems
 
 
 def write(course: Course, chapter: Chapter) -> list[str]:

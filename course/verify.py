@@ -90,6 +90,10 @@ class Stage:
     def faults_file(self) -> Path:
         return self.course.root / "labs" / self.chapter.name / "faults.py"
 
+    @property
+    def manifest(self) -> str:
+        return f"labs/{self.chapter.name}/chapter.toml"
+
 
 def prove(
     course: Course, chapter_id: str | None, *, repeat: int, jobs: int,
@@ -158,9 +162,7 @@ def _jobs(stage: Stage, repeat: int) -> Iterator[Job]:
     name, chapter = stage.chapter.name, stage.chapter
     yield Job(name, "commands in the texts", lambda: _commands(stage))
     yield Job(name, "lock", lambda: _lock(stage))
-    yield Job(name, "starters", lambda: [
-        f"{path} is not made from the solution: course starters --write {chapter.id}"
-        for path in starters.differences(stage.course, chapter)])
+    yield Job(name, "starters", lambda: _starters(stage))
     yield Job(name, "texts", lambda: texts.empty_texts(stage.course, chapter))
     yield Job(name, "start", lambda: _start(stage))
     yield Job(name, "solution", lambda: _green(stage, None))
@@ -177,11 +179,33 @@ def _lock(stage: Stage) -> Problems:
     return []
 
 
+def _starters(stage: Stage) -> Problems:
+    course, chapter = stage.course, stage.chapter
+    stale = [f"{path} is not made from the solution: course starters --write {chapter.id}"
+             for path in starters.differences(course, chapter)]
+    return [*stale, *starters.wrong_reds(course, chapter)]
+
+
 def _start(stage: Stage) -> Problems:
     """The practice as a learner gets it: it starts as declared and holds no answer."""
     desk = stage.scratch / "desk"
     practice.make(stage.course, stage.chapter, desk, lang="en", prove=prove_start)
-    return find_leaks(stage.course, stage.chapter, desk)
+    return [*_every_lab_red(stage, desk), *find_leaks(stage.course, stage.chapter, desk)]
+
+
+def _every_lab_red(stage: Stage, desk: Path) -> Problems:
+    """In the untouched practice every case says its lab's first red, or that of a lab it needs."""
+    problems = []
+    reds = {lab.id: lab.first_red for lab in stage.chapter.labs}
+    for judged in run_labs(desk, stage.line, stage.chapter.labs).labs:
+        lab = stage.chapter.lab(judged.id)
+        declared = {lab.first_red, *(reds[need] for need in _needed(stage.chapter, lab))}
+        for case in judged.cases:
+            said = case.error.first_line if case.error else str(case.outcome)
+            if said not in declared:
+                problems.append(f"{stage.manifest}: lab {lab.id} declares first_red "
+                                f"{lab.first_red!r}, but at the start {case.id} says {said!r}")
+    return problems
 
 
 def _green(stage: Stage, seed: int | None) -> Problems:
@@ -227,17 +251,27 @@ def _needing(chapter: Chapter, lab: Lab) -> set[str]:
     return found
 
 
+def _needed(chapter: Chapter, lab: Lab) -> set[str]:
+    """Every lab that this one needs, directly or through others."""
+    found = set(lab.needs)
+    for other in reversed(chapter.labs):
+        if other.id in found:
+            found |= set(other.needs)
+    return found
+
+
 def _killed(stage: Stage, fault_id: str) -> Problems:
     fault = next(one for one in stage.chapter.faults if one.id == fault_id)
     lab = stage.chapter.lab(fault.lab)
     result = inject(stage.solved, stage.chapter, lab, fault, stage.faults_file)
     if not result.source:
-        return [f"{stage.faults_file} has no function {fault.function}"]
+        return [f"labs/{stage.chapter.name}/faults.py has no function {fault.function}"]
     stage.killers[fault_id] = result.killers
     if result.verdict is Verdict.KILLED:
         return []
-    return [f"{result.verdict}, must be killed by {' or '.join(fault.killed_by)}: "
-            f"{result.message.splitlines()[0] if result.message else ''}"]
+    said = result.message.splitlines()[0] if result.message else ""
+    return [f"labs/{stage.chapter.name}/faults.py: fault {fault_id} is {result.verdict}, "
+            f"must be killed by {' or '.join(fault.killed_by)}: {said}"]
 
 
 def _idle_tests(stage: Stage) -> Problems:

@@ -1,0 +1,1 @@
+"""A small agent harness: a loop, a tool table, a gate, a plan and subtasks."""
