@@ -122,7 +122,7 @@ def _used_names(tree: ast.AST) -> set[str]:
 
 def _names_in_text(text: str) -> set[str]:
     """The names of a quoted annotation or an `__all__` entry; prose names nothing."""
-    if len(text) > 200 or " " in text.strip() and "[" not in text and "|" not in text:
+    if len(text) > 200 or (" " in text.strip() and "[" not in text and "|" not in text):
         return set()
     try:
         return {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval"))
@@ -153,7 +153,26 @@ def _drop_unused(source: str, used_before: set[str]) -> str:
             doomed.append((_whole(node, lines), ""))
     for (first, last), instead in sorted(doomed, reverse=True):
         lines[first - 1 : last] = [instead] if instead else []
+        if not instead:
+            _close_gap(lines, first - 1)
     return "".join(lines)
+
+
+def _close_gap(lines: list[str], place: int) -> None:
+    """Leave as many empty lines where something was taken out as what follows there needs."""
+    first, last = place, place
+    while first > 0 and not lines[first - 1].strip():
+        first -= 1
+    while last < len(lines) and not lines[last].strip():
+        last += 1
+    following = lines[last] if last < len(lines) else ""
+    if following.startswith(("def ", "async def ", "class ", "@")):
+        wanted = 2
+    elif following.startswith("#"):
+        wanted = max(place - first, last - place)
+    else:
+        wanted = int(last > first)
+    lines[first:last] = ["\n"] * (wanted if first > 0 and following else 0)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], ast.stmt]]:

@@ -29,7 +29,7 @@ def select(desk: Practice, what: str | None) -> tuple[Chapter, tuple[Lab, ...]]:
 
 
 def run_desk(desk: Practice, what: str | None) -> RunResult:
-    """Run the labs that `what` names. A red lab also gets the needed labs run, to say what blocks it."""
+    """Run the labs that `what` names, and for a red one those it needs, to say what blocks it."""
     chapter, labs = select(desk, what)
     check_tests(desk, labs)
     log_to = desk.folder / KIT / "log" / "output.txt"
@@ -39,7 +39,7 @@ def run_desk(desk: Practice, what: str | None) -> RunResult:
 
 
 def expected_of(desk: Practice, chapter: Chapter) -> Expected | None:
-    """The signatures that a build of this chapter compares; only those of the desk's own chapter."""
+    """The signatures that a build compares; only the desk's own chapter has any."""
     return desk.manifest.signatures if chapter.id == desk.chapter.id else None
 
 

@@ -1,4 +1,4 @@
-"""Fold the events of a child process into case results. Pure: events and expectations in, values out.
+"""Fold the events of a child process into case results: pure, values in and values out.
 
 A case counts as passed only if the child said that it started, that each phase passed and that it
 ended. Silence is never a pass: what is missing becomes crashed, timeout, error or not_run.
@@ -122,7 +122,8 @@ def _missing(
     file = node.partition("::")[0]
     for event in events:
         if event["event"] == "collect_error" and event["node"] == file:
-            return CaseResult(node, Outcome.ERROR, 0.0, case_error(event["error"], sources), "setup")
+            error = case_error(event["error"], sources)
+            return CaseResult(node, Outcome.ERROR, 0.0, error, "setup")
     if any(event["event"] == "start" for event in events):
         return None  # the run got as far as tests: what did not start is run again or not_run
     if ending.how != "finished":

@@ -71,9 +71,9 @@ def first_red(result: RunResult, labs: Sequence[Lab], lang: str) -> FirstRed | N
 
 def build_chapter(folder: Path, chapter: Chapter, expected: Expected | None) -> Build:
     """Whether the chapter's code compiles, imports and keeps its public signatures."""
-    if static := _static_error(folder, chapter, expected, {}):
-        if static.type != "SignatureChanged":
-            return Build(False, static)
+    static = _static_error(folder, chapter, expected, {})
+    if static and static.type != "SignatureChanged":
+        return Build(False, static)
     return _judged_build(folder, chapter, import_modules(folder, chapter.api), expected)
 
 

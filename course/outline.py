@@ -287,7 +287,7 @@ def _check_course(course: Course, path: Path) -> None:
         if bool(track.base) == bool(track.after):
             raise CourseBroken(f"{path}: track {track.id} needs exactly one of base and after")
         if track.after and track.after not in seen:
-            raise CourseBroken(f"{path}: track.after {track.after!r} is no chapter of a track above")
+            raise CourseBroken(f"{path}: track.after {track.after!r} is no chapter above it")
         if track.base and not (course.root / "checkpoints" / track.base).is_dir():
             raise CourseBroken(f"{path}: track.base {track.base!r} is no folder in checkpoints/")
         if not track.chapters:

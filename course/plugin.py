@@ -134,7 +134,9 @@ class Streams:
 
     def __init__(self, report: str) -> None:
         self.out = os.dup(1)
-        self.report = Path(report).open("w", encoding="utf-8", errors="backslashreplace")
+        self.report = Path(report).open(  # noqa: SIM115 - open as long as the process lives
+            "w", encoding="utf-8", errors="backslashreplace"
+        )
 
     def pytest_writes_to_report(self) -> None:
         sys.stdout = sys.stderr = self.report
@@ -162,7 +164,7 @@ def same(a: int, b: int) -> bool:
 
 
 def _text_stream(fd: int) -> Any:
-    stream = open(fd, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115
+    stream = open(fd, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     stream.course_fd = fd  # type: ignore[attr-defined]
     return stream
 
@@ -181,7 +183,6 @@ def describe(error: BaseException) -> dict[str, Any]:
         "type": type(error).__name__,
         "message": middle_out(message, MESSAGE_LIMIT),
         "frames": frames[-FRAME_LIMIT:],
-        "name": getattr(error, "name", None) if isinstance(error, ImportError | NameError) else None,
     }
 
 
@@ -194,7 +195,7 @@ def middle_out(text: str, limit: int) -> str:
 
 
 def see_sources(folder: Path, names: list[str]) -> None:
-    """Put the source folders on the path: after the standard library, before site-packages."""
+    """Put the source folders on the path: after the standard library, before other packages."""
     site = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     first = next((i for i, entry in enumerate(sys.path)
                   if entry in site or "site-packages" in entry or "dist-packages" in entry),
@@ -207,7 +208,7 @@ def see_sources(folder: Path, names: list[str]) -> None:
         return FileFinder(path, (FreshLoader, SOURCE_SUFFIXES))
 
     sys.path_hooks.insert(0, hook)
-    rewrite._read_pyc = lambda *_, **__: None  # type: ignore[assignment]
+    rewrite._read_pyc = lambda *_, **__: None
 
 
 def import_modules(events: Events, modules: list[str]) -> None:
@@ -216,7 +217,7 @@ def import_modules(events: Events, modules: list[str]) -> None:
     A recursion limit of 60, filters that make warnings errors, a replaced stdout or a handler
     for SIGALRM set at import would otherwise break pytest and not the test that is to blame.
     """
-    limit, filters, argv = sys.getrecursionlimit(), list(warnings.filters), sys.argv
+    limit, filters, argv = sys.getrecursionlimit(), warnings.filters[:], sys.argv
     alarm, hook = signal.getsignal(signal.SIGALRM), sys.excepthook
     sys.argv = ["pytest"]
     for module in modules:
@@ -227,7 +228,7 @@ def import_modules(events: Events, modules: list[str]) -> None:
         except BaseException as error:
             events.send("import_error", module=module, error=describe(error))
     sys.setrecursionlimit(limit)
-    warnings.filters[:] = filters  # type: ignore[index]
+    warnings.filters = filters
     sys.argv, sys.excepthook = argv, hook
     signal.signal(signal.SIGALRM, alarm)
 
@@ -268,7 +269,7 @@ def inject_or_leave(events: Events, fault: dict[str, str]) -> None:
 
 
 def limit_resources() -> None:
-    """No core files, no file above FILE_LIMIT, no more than MEMORY_LIMIT: errors, not a full disk."""
+    """No core files, no file above FILE_LIMIT, no more memory than MEMORY_LIMIT."""
     try:
         import resource
     except ImportError:  # Windows

@@ -74,7 +74,7 @@ def run(
     shuffle: int | None = None,
     log_to: Path | None = None,
 ) -> Run:
-    """Run the suite in `folder` (absolute). A test that kills or hangs its child costs only itself."""
+    """Run the suite in `folder`. A test that kills or hangs its child costs only itself."""
     folder = folder.resolve()
     frames = [*(folder / source for source in sources), folder]
     spec = {"folder": str(folder), "sources": list(sources), "modules": list(modules),
@@ -192,7 +192,7 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Only what a program needs: no PYTEST_*, no PYTHON*, no COVERAGE_*, whatever is set outside."""
+    """Only what a program needs: no PYTEST_*, PYTHON*, COVERAGE_* from outside."""
     kept = {name: value for name, value in os.environ.items()
             if name in KEPT or name.startswith("LC_")}
     return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1",

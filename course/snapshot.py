@@ -113,7 +113,8 @@ def read_lock(course: Course) -> dict[str, str]:
     lines = [line.split() for line in path.read_text("utf-8").splitlines()]
     rows = [line for line in lines if line and not line[0].startswith("#")]
     if any(len(row) != 2 for row in rows):
-        raise CourseBroken(f"{path}: each line is a chapter and a digest", "course checkpoint --lock")
+        raise CourseBroken(f"{path}: each line is a chapter and a digest",
+                           "course checkpoint --lock")
     return {name: value for name, value in rows}
 
 

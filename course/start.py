@@ -15,12 +15,13 @@ def prove_start(desk: Practice) -> Json:
     built = build_chapter(desk.folder, chapter, desk.manifest.signatures)
     if built.error:
         raise CourseBroken(f"chapter {chapter.id} does not start: its scaffold does not build "
-                           f"({built.error.type}: {built.error.message})", "course starters --write")
+                           f"({built.error.type}: {built.error.message})",
+                           "course starters --write")
     lab = chapter.labs[0]
     result = run_labs(desk.folder, desk.manifest.chapters, [lab], lang=desk.manifest.lang)
     if wrong := not_as_declared(lab, result.labs[0]):
-        raise CourseBroken(f"chapter {chapter.id} does not start as labs/{chapter.name}/chapter.toml"
-                           f" declares: {wrong}",
+        raise CourseBroken(f"chapter {chapter.id} does not start as "
+                           f"labs/{chapter.name}/chapter.toml declares: {wrong}",
                            f"course verify {chapter.id}")
     red = result.first_red
     return {} if red is None else {**red.to_json(), "passed": 0, "total": lab.count}

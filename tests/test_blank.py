@@ -95,7 +95,8 @@ class Public:
 
 def test_private_names_that_public_code_reads_stay() -> None:
     """A helper of a public function that is no hole is needed."""
-    source = "def f(x):\n    return _g(x)\n\n\ndef h(x):\n    return x\n\n\ndef _g(x):\n    return x\n"
+    source = ("def f(x):\n    return _g(x)\n\n\ndef h(x):\n    return x\n\n\n"
+              "def _g(x):\n    return x\n")
     assert "_g" in blank(source, {"h": RED})
 
 
@@ -144,8 +145,10 @@ def test_blank_bodies_leaves_helpers_alone() -> None:
 
 
 BODIES = st.lists(st.sampled_from([
-    "x = 1", "if x:\n        y = [\n            1,\n        ]", "# remark", "", "text = '''a\nb\n'''",
-    "for _ in range(3):\n        pass\n    # after", "return {\n        'a': 1,\n    }",
+    "x = 1", "if x:\n        y = [\n            1,\n        ]", "# remark", "",
+    "text = '''a\nb\n'''",
+    "for _ in range(3):\n        pass\n    # after",
+    "return {\n        'a': 1,\n    }",
 ]), min_size=1, max_size=6)
 
 
@@ -162,7 +165,9 @@ def test_any_body_becomes_one_raise_and_neighbours_stay(
     made = blank(before + hole + after, {"hole": RED})
     assert public_signatures(made) == public_signatures(before + hole + after)
     tree = {node.name: node for node in ast.parse(made).body if hasattr(node, "name")}
-    statements = tree["hole"].body
+    found = tree["hole"]
+    assert isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef)
+    statements = found.body
     assert len(statements) == 1 + has_docstring
     assert ast.unparse(statements[-1]) == f"raise NotImplementedError({RED!r})"
     assert made.startswith(before) and made.endswith(after or f'("{RED}")\n')

@@ -178,7 +178,8 @@ def test_control_characters_of_a_message_do_not_reach_the_terminal(
     """Escapes, bidi marks and carriage returns are shown as text."""
     path = solve(desk).folder / "src/tally/report.py"
     path.write_text(path.read_text("utf-8").replace(
-        "        ranked =", "        raise ValueError('\\x1b[2J\\r\\u202e\\ud800 0/2')\n        ranked ="))
+        "        ranked =",
+        "        raise ValueError('\\x1b[2J\\r\\u202e\\ud800 0/2')\n        ranked ="))
     typed = type_course("test", "02.1", cwd=desk.folder)
     assert typed.status == 1 and "\\x1b[2J\\x0d\\u202e\\ud800" in typed.out
     assert not {"\x1b", "\r", "\u202e"} & set(typed.out)
@@ -201,5 +202,6 @@ def test_a_closed_pipe_is_no_error(desk: Practice) -> None:
 
     done = subprocess.run(
         ["/bin/sh", "-c", f"{sys.executable} -m course list | true"], cwd=desk.folder,
-        env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"}, capture_output=True, check=False)
+        env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"},
+        capture_output=True, check=False)
     assert b"Traceback" not in done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from course.errors import CourseBroken, UsageProblem
-from course.outline import Course, load_course, cases_in
+from course.outline import Course, cases_in, load_course
 
 CHAPTER = "labs/02-report/chapter.toml"
 
@@ -25,7 +25,7 @@ def test_chapters_are_read_in_order_with_their_cases(tiny: Course) -> None:
 def test_ids_are_texts(tmp_path: Path, own_tiny: Path) -> None:
     """12.10 is not 12.1: an id written as a number is refused."""
     _replace(own_tiny / CHAPTER, 'id = "02.1"', "id = 2.1")
-    with pytest.raises(CourseBroken, match="str.*id"):
+    with pytest.raises(CourseBroken, match=r"str.*id"):
         load_course(own_tiny).chapter("02")
 
 

@@ -148,8 +148,7 @@ ATTACKS = {
         refused(*(lambda p=p: (os.listdir if os.path.isdir(p) else open)(p) for p in paths))
     """,
     "the course": """
-        refused(lambda: os.listdir(ROOT), lambda: open(ROOT + "/course/sandbox.py"),
-                lambda: os.listdir(os.path.dirname(ROOT)))
+        refused(lambda: os.listdir(ROOT), lambda: open(ROOT + "/course/sandbox.py"))
     """,
     "looks outside by links": """
         os.symlink(ROOT, "/tmp/link")

@@ -16,7 +16,7 @@ def practice_pages(course: Course, chapter: Chapter, lang: str) -> dict[str, str
     """Path → text of README.md, AGENTS.md, pyproject.toml and .gitignore."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,  # noqa: S701
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
     )
     language = "zh" if lang == "zh" else "en"
     values = {

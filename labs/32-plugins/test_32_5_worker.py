@@ -16,6 +16,7 @@ import pytest
 from pi_course.bench import FakeClock
 from pi_course.errors import CourseError
 from pi_course.messages import ToolCall, text_of
+from pi_course.plugin_manifest import ToolDeclaration
 from pi_course.plugin_signature import TrustPolicy
 from pi_course.signals import AbortSignal
 from pi_course.tools import ExecContext, ToolRegistry, create_executor
@@ -41,7 +42,7 @@ def execute(arguments, context):
     word = arguments["word"]
     print("noise on stdout")
     if word == "hang":
-        time.sleep(1)
+        time.sleep(3)
     elif word == "flood":
         return "x" * 100_000
     elif word == "exit":
@@ -85,12 +86,26 @@ def _admit(root, **changes):
     return plugin_loader.admit_plugin(root / "plugins", "demo", **terms)
 
 
-async def _spawn(plugin, workspace=None, launch=plugin_sandbox.plain, **limits):
-    grant = plugin_loader.Grant(plugin.content.digest, frozenset({"read", "execute"}))
+async def _spawn(plugin, workspace=None, launch=plugin_sandbox.plain, grant=None, **limits):
+    both = plugin_loader.Grant(plugin.content.digest, frozenset({"read", "execute"}))
     limits = plugin_worker.WorkerLimits(**limits)
     return await plugin_worker.spawn_worker(
-        plugin, grant, workspace=workspace, limits=limits, launch=launch
+        plugin, grant or both, workspace=workspace, limits=limits, launch=launch
     )
+
+
+def _refusal(plugin, **terms):
+    """The code with which no worker is started; one that starts after all is disposed."""
+
+    async def _try():
+        worker = await _spawn(plugin, **terms)
+        await worker.dispose()
+
+    try:
+        asyncio.run(_try())
+    except CourseError as error:
+        return error.code
+    return "STARTED"
 
 
 def _context():
@@ -107,12 +122,6 @@ def _is_free(lock):
             except BlockingIOError:
                 time.sleep(0.01)
     return False
-
-
-def _code(coroutine):
-    with pytest.raises(CourseError) as caught:
-        asyncio.run(coroutine)
-    return caught.value.code
 
 
 def test_nothing_runs_before_every_proof(tmp_path):
@@ -206,12 +215,12 @@ def test_definition_must_agree_with_the_manifest(tmp_path):
     ):
         _write(tmp_path, tool=TOOL.replace(*change))
         plugin = _admit(tmp_path)
-        assert _code(_spawn(plugin)) == "MODULE_INVALID", change
+        assert _refusal(plugin) == "MODULE_INVALID", change
 
 
 def test_handshake_is_compared_word_for_word():
     """Protocol, digest and the list of tools are as the host expects, and nothing else is there."""
-    tool = plugin_protocol.ToolDeclaration("inspect", "tool.py", ("read", "execute"))
+    tool = ToolDeclaration("inspect", "tool.py", ("read", "execute"))
     defined = {"name": "inspect", "description": "d", "permissions": ["execute", "read"]}
     defined["inputSchema"] = {"type": "object"}
     ready = {"type": "ready", "protocol": 1, "digest": "sha256:aa", "tools": [defined]}
@@ -280,7 +289,7 @@ def test_worker_that_breaks_the_protocol_is_ended(tmp_path):
             return [sys.executable, "-I", "-S", "-c", take + _script]
 
         patience = 0.15 if code == "WORKER_TIMEOUT" else 5.0
-        assert _code(_spawn(plugin, launch=_launch, handshake_s=patience)) == code, script
+        assert _refusal(plugin, launch=_launch, handshake_s=patience) == code, script
         assert _is_free(held), script
 
 
@@ -333,10 +342,10 @@ def test_abort_and_cancellation_end_the_worker_too(tmp_path):
 
     outcome, ended, waited = asyncio.run(_run("abort"))
     assert (outcome.code, ended) == ("ABORTED", True)
-    assert waited < 0.8
+    assert waited < 2
     outcome, ended, waited = asyncio.run(_run("cancel"))
     assert isinstance(outcome, asyncio.CancelledError)
-    assert ended and waited < 0.8
+    assert ended and waited < 2
 
 
 def test_worker_gets_what_was_granted_and_nothing_around_it(tmp_path, monkeypatch):
@@ -349,7 +358,7 @@ def test_worker_gets_what_was_granted_and_nothing_around_it(tmp_path, monkeypatc
         plugin_loader.Grant(digest, frozenset({"read"})),
         plugin_loader.Grant(digest, frozenset()),
     ):
-        assert _code(plugin_worker.spawn_worker(plugin, grant)) == "NOT_GRANTED", grant
+        assert _refusal(plugin, grant=grant) == "NOT_GRANTED", grant
     assert not (tmp_path / "ran").exists()
     monkeypatch.setenv("API_TOKEN", "secret")
 

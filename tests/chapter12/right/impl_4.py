@@ -477,10 +477,7 @@ async def visit(
     trip = asyncio.ensure_future(_trip(function, argument, seconds is not None))
     try:
         outcome, value = await asyncio.wait_for(asyncio.shield(trip), seconds)
-    except (
-        TimeoutError,
-        asyncio.TimeoutError,
-    ):  # only of wait_for: _trip hands errors on as values
+    except TimeoutError:  # only of wait_for: _trip hands errors on as values
         return Outcome.TIMEOUT, TimeoutError(f"{seconds} s")
     finally:
         trip.cancel()
@@ -610,18 +607,10 @@ def refuse(
     call: ToolCall, ctx: ExecContext, code: str, owner: str, reason: object
 ) -> ToolResultMessage:
     """The paired error result of a call that a gate did not let through."""
-    legal = str(reason).encode("utf-8", "backslashreplace").decode("ascii", "replace")
-    legal = str(reason) if str(reason).isascii() or _is_utf8(str(reason)) else legal
+    legal = str(reason).encode("utf-8", "replace").decode("utf-8")
     details: JSONValue = {"code": code, "extension_id": owner, "reason": legal}
     now = ctx.clock.now_ms()
     return tool_result(call, f"{code}: {legal}", is_error=True, details=details, at=now)
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        return bool(text.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 async def establish(core: ToolExecutor, call: ToolCall, ctx: ExecContext) -> ToolResultMessage:

@@ -162,9 +162,9 @@ async def execute_batch(
 def error_result(call: ToolCall, code: str, message: str, *, at: int) -> ToolResultMessage:
     """The error result of `call`: text "code: message", details {"code": code}, `at` in ms.
 
-    Lone surrogates of the message become "?": making an error never fails.
+    Lone surrogates in the message are escaped: making an error never fails.
     """
-    legal = f"{code}: {message}".encode("utf-8", "replace").decode("utf-8")
+    legal = f"{code}: {message}".encode("utf-8", "backslashreplace").decode("utf-8")
     return tool_result(call, legal, is_error=True, details={"code": code}, at=at)
 
 

@@ -54,9 +54,10 @@ _AMBIGUOUS = re.compile(r"(?i)[. ]$|:|^(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
 def _is_text(request: str) -> bool:
     try:
-        return request.encode() != b"" and "\0" not in request
+        request.encode()
     except UnicodeEncodeError:
         return False
+    return request != "" and "\0" not in request
 
 
 def _fold(parts: Iterable[str], request: str) -> list[str]:

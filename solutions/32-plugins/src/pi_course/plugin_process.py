@@ -17,6 +17,9 @@ from pi_course.errors import CourseError
 from pi_course.plugin_json import strict_json
 from pi_course.values import JSONValue, canonical_json
 
+MAX_LINE_DEPTH = 64
+"""Brackets inside brackets in a line of a worker: an input schema may use them up."""
+
 
 class WorkerProcess:
     """A process with its own session, an empty environment and a scratch folder; see start.
@@ -72,11 +75,13 @@ class WorkerProcess:
                     env=nothing,
                     start_new_session=True,
                 )
-            except OSError:
+            except BaseException as error:
                 channel[1].close()
                 log[1].close()
                 shutil.rmtree(scratch, ignore_errors=True)
-                raise CourseError("WORKER_FAILED", "the worker could not be started") from None
+                if isinstance(error, OSError):
+                    raise CourseError("WORKER_FAILED", "the worker could not be started") from None
+                raise
         return cls(process, scratch, channel, log, line_bytes, stderr_bytes)
 
     async def exchange(self, message: JSONValue, seconds: float) -> JSONValue:
@@ -84,8 +89,9 @@ class WorkerProcess:
 
         CourseError WORKER_TIMEOUT when that takes longer than `seconds`; OUTPUT_LIMIT when the
         line is longer than line_bytes (no more than about that is kept in memory);
-        WORKER_FAILED when the process ends first or when the line is not JSON. After an error,
-        and after a cancellation, what the process says next belongs to nothing: end it.
+        WORKER_FAILED when the process closes its side first, or the line is no strict JSON with
+        at most MAX_LINE_DEPTH levels. After an error, and after a cancellation, what the process
+        says next belongs to nothing: end it.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -98,7 +104,9 @@ class WorkerProcess:
             raise CourseError("OUTPUT_LIMIT", f"more than {self.line_bytes} bytes") from None
         except (asyncio.IncompleteReadError, OSError):
             raise CourseError("WORKER_FAILED", "the worker has ended") from None
-        return strict_json(line, code="WORKER_FAILED", max_bytes=self.line_bytes + 1)
+        return strict_json(
+            line, code="WORKER_FAILED", max_bytes=self.line_bytes + 1, max_depth=MAX_LINE_DEPTH
+        )
 
     async def end(self) -> None:
         """Return when the process, its whole group and its scratch folder are gone; repeatable.

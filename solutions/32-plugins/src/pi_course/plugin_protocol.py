@@ -64,7 +64,7 @@ def check_ready(
     expected = {"type": "ready", "protocol": PROTOCOL, "digest": digest}
     said = dict(message) if isinstance(message, Mapping) else {}
     defined = said.pop("tools", None)
-    if deep_freeze(said) != expected or type(said["protocol"]) is not int:
+    if said != expected or type(said["protocol"]) is not int:
         _refuse("the worker did not answer the handshake with this plugin")
     if not isinstance(defined, tuple) or len(defined) != len(tools):
         _refuse("the worker does not define the declared tools")

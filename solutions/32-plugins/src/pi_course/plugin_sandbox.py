@@ -1,10 +1,11 @@
 """What the operating system is asked to keep from a worker. A manifest cannot keep anything.
 
-plain       own session, empty environment, scratch folder and resource limits (plugin_worker and
+plain       own session, empty environment, scratch folder and resource limits (plugin_process and
             plugin_worker_main see to these). Files and network are NOT held back: such a worker
-            reads and writes whatever its user may, and a process that leaves the group survives.
-bubblewrap  all of that, and on Linux: no network, a read-only view of the system, of the home
-            folder and of other processes nothing at all, and the end of the worker is the end
+            reads and writes whatever its user may, looks into the host's environment through
+            /proc, and a process that leaves its group survives it.
+bubblewrap  all of that, and on Linux: no network, a read-only view of the system, of other files
+            and processes nothing at all but the workspace, and the end of the worker is the end
             of every process it started.
 """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeAlias
 
-
 JSONValue: TypeAlias = (
     "bool | int | float | str | tuple[JSONValue, ...] | Mapping[str, JSONValue] | None"
 )

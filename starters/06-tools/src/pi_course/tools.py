@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pi_course.bench import Clock
@@ -106,8 +106,8 @@ def create_executor(
     ABORTED            ctx.signal was aborted, before the start (the tool did not run) or since
     BAD_OUTPUT         it returned neither a str nor a ToolOutput that makes a legal result
 
-    Deadline and abort end the waiting and ask the tool's task to stop (Task.cancel); they never
-    replace an answer that is already there. Of all text blocks together the first `max_output`
+    Deadline and abort end the waiting and ask the tool's task to stop (Task.cancel); an answer
+    that is already there goes before both. Of all text blocks together the first `max_output`
     characters are kept, of errors too; where more was cut, one more text block says so.
     """
     raise NotImplementedError("Lab 06.2 tool executor 尚未实现")
@@ -133,7 +133,7 @@ async def execute_batch(
 def error_result(call: ToolCall, code: str, message: str, *, at: int) -> ToolResultMessage:
     """The error result of `call`: text "code: message", details {"code": code}, `at` in ms.
 
-    Lone surrogates of the message become "?": making an error never fails.
+    Lone surrogates in the message are escaped: making an error never fails.
     """
-    legal = f"{code}: {message}".encode("utf-8", "replace").decode("utf-8")
+    legal = f"{code}: {message}".encode("utf-8", "backslashreplace").decode("utf-8")
     return tool_result(call, legal, is_error=True, details={"code": code}, at=at)
