@@ -14,6 +14,7 @@ from typing import Any
 from course.results import Build, CaseError, CaseResult, Outcome
 
 Event = Mapping[str, Any]
+PHASES = {"setup", "call", "teardown"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _case(
         if report["outcome"] != "passed":
             error = case_error(report["error"], sources) if report["error"] else None
             return CaseResult(base, _outcome(report, error), duration, error, report["when"])
-    if ended and reports:
+    if ended and {report["when"] for report in reports} == PHASES:
         return CaseResult(base, Outcome.PASSED, duration)
     if stopped := _stopped(events):
         return CaseResult(base, Outcome.FAILED, duration, case_error(stopped["error"], sources))
