@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from course.errors import CourseBroken
+from course.syntax import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -21,7 +22,7 @@ Lines = tuple[int, int]  # first and last line, from 1, both included
 def blank(source: str, holes: Mapping[str, str], where: str = "module") -> str:
     """The module without the bodies of `holes` (qualname → message) and what only they used."""
     blanked = blank_bodies(source, holes, where)
-    used_before = _used_names(ast.parse(source))
+    used_before = _used_names(parse(source))
     while (smaller := _drop_unused(blanked, used_before)) != blanked:
         blanked = smaller
     return _tidy(blanked)
@@ -29,7 +30,7 @@ def blank(source: str, holes: Mapping[str, str], where: str = "module") -> str:
 
 def blank_bodies(source: str, holes: Mapping[str, str], where: str = "module") -> str:
     """The module with only the bodies of `holes` replaced; helpers stay as they are."""
-    tree = ast.parse(source)
+    tree = parse(source)
     lines = source.splitlines(keepends=True)
     spans = [(_body_span(_find(tree, name, where), lines, where), name) for name in holes]
     spans.sort(reverse=True)
@@ -43,7 +44,7 @@ def blank_bodies(source: str, holes: Mapping[str, str], where: str = "module") -
 
 def find_holes(source: str, names: Sequence[str]) -> dict[str, Function]:
     """The functions and methods that `names` (qualnames) define in this module, where they do."""
-    tree = ast.parse(source)
+    tree = parse(source)
     found = {name: _lookup(tree, name) for name in names}
     return {name: nodes[0] for name, nodes in found.items() if nodes}
 
@@ -121,11 +122,13 @@ def _used_names(tree: ast.AST) -> set[str]:
 
 
 def _names_in_text(text: str) -> set[str]:
-    """The names of a quoted annotation or an `__all__` entry; prose names nothing."""
+    """The names of a quoted annotation; prose and plain lower-case words name nothing."""
+    if text.isidentifier() and text.islower():
+        return set()
     if len(text) > 200 or (" " in text.strip() and "[" not in text and "|" not in text):
         return set()
     try:
-        return {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval"))
+        return {node.id for node in ast.walk(parse(text.strip()))
                 if isinstance(node, ast.Name)}
     except (SyntaxError, ValueError):
         return set()
@@ -133,7 +136,7 @@ def _names_in_text(text: str) -> set[str]:
 
 def _drop_unused(source: str, used_before: set[str]) -> str:
     """One round: take away each private definition and import that nothing left here reads."""
-    tree = ast.parse(source)
+    tree = parse(source)
     lines = source.splitlines(keepends=True)
     doomed: list[tuple[Lines, str]] = []
     for body, node in _statements(tree.body):

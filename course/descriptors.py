@@ -7,9 +7,6 @@ import io
 import os
 from contextlib import ExitStack
 
-SEALABLE = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
-SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-
 
 def pipe(held: ExitStack) -> tuple[io.FileIO, io.FileIO]:
     """Both ends of a pipe, the reading end first; closing one early is fine."""
@@ -19,10 +16,12 @@ def pipe(held: ExitStack) -> tuple[io.FileIO, io.FileIO]:
 
 def hold(data: bytes, held: ExitStack) -> int:
     """A descriptor from which `data` can be read, and to which nobody can write."""
-    file = held.enter_context(io.FileIO(os.memfd_create("data", SEALABLE), "r+"))
+    sealable = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    file = held.enter_context(io.FileIO(os.memfd_create("data", sealable), "r+"))
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
     file.seek(0)
-    fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALS)
+    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
     return file.fileno()

@@ -11,6 +11,7 @@ from course.labs import run_labs
 from course.outline import Chapter, Fault, Lab
 from course.results import CaseResult, FaultReport, FaultResult, LabResult, Outcome, Verdict
 from course.runner import Injection, Run, Suite, run
+from course.syntax import parse
 
 Progress = Callable[[str], None]
 
@@ -76,7 +77,7 @@ def judge_fault(fault: Fault, seen: Run) -> tuple[Verdict, tuple[str, ...], str]
 def source_of(faults_file: Path, function: str) -> str:
     """The fault's source text, as the report shows it."""
     source = faults_file.read_text("utf-8")
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return textwrap.dedent(ast.get_source_segment(source, node) or "")
     return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -23,6 +22,7 @@ from course.results import (
 from course.runner import Injection, Run, Suite, run
 from course.runner import build as import_modules
 from course.signatures import Signatures, difference, public_signatures
+from course.syntax import parse
 
 Expected = Mapping[str, Signatures]  # module → its public signatures
 
@@ -123,7 +123,7 @@ def _static_error(
             near = missing_file(folder, path)
             return CaseError("FileNotFoundError", f"{path} is missing{near}", path)
         try:
-            ast.parse((folder / path).read_bytes(), filename=path)
+            parse((folder / path).read_bytes(), filename=path)
         except SyntaxError as error:
             return CaseError(type(error).__name__, str(error.msg), path, error.lineno)
         except ValueError as error:

@@ -19,6 +19,7 @@ from course.blank import Function, blank, find_holes
 from course.outline import Chapter, Course, holes_in
 from course.signatures import public_signatures
 from course.snapshot import checkpoint_before, read_tree
+from course.syntax import parse
 
 NAME_LENGTH = 4  # shorter names are words of the language, not answers
 TEXT_LENGTH = 8  # characters of a string constant or comment that can give something away
@@ -106,7 +107,7 @@ def _normal(node: Function) -> str:
 
 
 def _identifiers(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         for field in ("id", "attr", "name", "arg"):
             value = getattr(node, field, None)
             if isinstance(value, str):
@@ -115,7 +116,7 @@ def _identifiers(source: str) -> Iterator[str]:
 
 def _texts(source: str) -> Iterator[str]:
     """String constants and comments."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value.strip()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

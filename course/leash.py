@@ -34,6 +34,7 @@ class Limits:
     scratch_files: int = 20_000  # in each, sampled
     output: int = MIB  # kept of stdout and of stderr
     flood: int = 64 * MIB  # written to both before the run is stopped
+    cpu: int | None = None  # the only processor it may use, so that a neighbour keeps its own
 
     def resource_limits(self) -> dict[int, tuple[int, int]]:
         """Soft and hard limits of every process; SIGXCPU a second before the kernel kills."""
@@ -67,7 +68,12 @@ class Leash:
     def limit(self, limits: Limits) -> None:
         """Set the resource limits, and make the kernel take the sandbox first when memory ends."""
         for kind, pair in limits.resource_limits().items():
-            resource.prlimit(self.pid, kind, pair)
+            most = resource.prlimit(self.pid, kind)[1]
+            unlimited = most == resource.RLIM_INFINITY
+            soft, hard = pair if unlimited else (min(pair[0], most), min(pair[1], most))
+            resource.prlimit(self.pid, kind, (soft, hard))
+        if limits.cpu is not None:
+            os.sched_setaffinity(self.pid, {limits.cpu})
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.pid}/oom_score_adj").write_text("1000")
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from course.errors import CourseBroken, UsageProblem
+from course.syntax import parse
 
 
 class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -230,7 +231,7 @@ def load_chapter(course: Course, name: str) -> Chapter:
 def cases_in(source: str) -> tuple[str, ...]:
     """Test ids in file order: `test_x` and `TestY::test_z`, as pytest names them."""
     names: list[str] = []
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
             names.append(node.name)
         elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
@@ -360,7 +361,7 @@ def _check_holes(chapter: Chapter, solution: Path, path: Path) -> None:
 
 def _definitions(path: Path) -> set[str]:
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = parse(path.read_bytes())
     except FileNotFoundError:
         return set()
     except (SyntaxError, ValueError) as error:

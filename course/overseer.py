@@ -8,9 +8,9 @@ import os
 import select
 import selectors
 import signal
-import subprocess
 import time
 from dataclasses import dataclass
+from subprocess import Popen
 from typing import Literal
 
 from course.leash import Leash, Limits
@@ -67,7 +67,7 @@ class Ending:
 class Overseer:
     """Reads what a started bubblewrap and the program inside it have to say."""
 
-    def __init__(self, process: subprocess.Popen[bytes], status: int, limits: Limits) -> None:
+    def __init__(self, process: Popen[bytes], status: int, limits: Limits) -> None:
         assert process.stdout and process.stderr
         self._process = process
         self._status = status

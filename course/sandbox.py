@@ -8,7 +8,6 @@ program's consent, and nothing it does reaches the caller but bytes under a cap.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,16 +22,7 @@ from course.descriptors import hold, pipe
 from course.errors import Unavailable
 from course.leash import Limits
 from course.overseer import Ending, Overseer, Stop
-from course.seccomp import build_filter
 
-INSTALL = """\
-sudo apt-get install bubblewrap libseccomp2   # Debian, Ubuntu
-sudo dnf install bubblewrap libseccomp        # Fedora"""
-PERMIT = """\
-sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0   # Ubuntu 24.04, GitHub runner
-docker run --privileged …                                       # in a container; or instead:
-docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \\
-           --security-opt systempaths=unconfined …"""
 NOT_FOUND = 127
 KILLED = 128 + 9
 OUT_OF_CPU_TIME = 128 + 24
@@ -40,12 +30,6 @@ NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 NO_BINDS: Mapping[str, Path] = MappingProxyType({})
 NO_ENV: Mapping[str, str] = MappingProxyType({})
 DEFAULT_LIMITS = Limits()
-
-
-class SandboxMissing(Unavailable):
-    """No sandbox can be made here; says what is missing and how to get it."""
-
-    kind = "sandbox"
 
 
 class SandboxFailed(Unavailable):
@@ -72,16 +56,6 @@ class SandboxResult:
     def timed_out(self) -> bool:
         """The clock, or the limit on processor time, ended it."""
         return self.stopped == "time" or self.exit_status == OUT_OF_CPU_TIME
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of `course doctor`: what was looked for, what was found, what to type if not ok."""
-
-    name: str
-    ok: bool
-    found: str
-    next_command: str = ""
 
 
 @dataclass(frozen=True)
@@ -164,48 +138,6 @@ class Sandbox:
             group=uid if drop else None,
             extra_groups=[] if drop else None,
         )
-
-
-def find_sandbox(hidden: Sequence[Path] = ()) -> Sandbox:
-    """A sandbox that was seen to run the interpreter; SandboxMissing says why there is none."""
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        raise SandboxMissing("bubblewrap (bwrap) is not installed", INSTALL)
-    try:
-        program = build_filter()
-    except Unavailable as missing:
-        raise SandboxMissing(missing.message, INSTALL) from missing
-    reasons = []
-    for way in bubblewrap.ways():
-        sandbox = Sandbox(bwrap, way, program, tuple(hidden))
-        reason = _why_not(sandbox)
-        if not reason:
-            return sandbox
-        reasons.append(f"{way}: {reason}")
-    raise SandboxMissing("\n".join(["no sandbox can be made here", *reasons]), PERMIT)
-
-
-def probe_sandbox() -> list[Check]:
-    """What `course doctor` says about the sandbox. Runs one, to be sure."""
-    bwrap = shutil.which("bwrap")
-    checks = [Check("bubblewrap", bool(bwrap), bwrap or "not found", "" if bwrap else INSTALL)]
-    try:
-        checks.append(Check("seccomp", True, f"{len(build_filter()) // 8} instructions"))
-    except Unavailable as missing:
-        checks.append(Check("seccomp", False, missing.message, INSTALL))
-    try:
-        checks.append(Check("sandbox", True, f"made by {find_sandbox().way}"))
-    except SandboxMissing as missing:
-        checks.append(Check("sandbox", False, missing.message, missing.next_command))
-    return checks
-
-
-def _why_not(sandbox: Sandbox) -> str:
-    try:
-        result = sandbox.run([sandbox.python, "-I", "-S", "-c", "print('inside')"])
-    except SandboxFailed as failure:
-        return failure.message
-    return "" if result.stdout == b"inside\n" else f"{sandbox.python} does not run inside"
 
 
 def _result(ending: Ending) -> SandboxResult:

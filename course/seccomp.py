@@ -32,7 +32,7 @@ pidfd_send_signal getpid getppid gettid getpgid getpgrp setpgid getsid setsid ge
 getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid setgroups
 setfsuid setfsgid capget capset prctl arch_prctl set_tid_address set_robust_list get_robust_list
 rseq getrlimit setrlimit prlimit64 getrusage times getpriority setpriority sched_yield
-sched_getaffinity sched_setaffinity sched_getscheduler sched_getparam sched_get_priority_max
+sched_getaffinity sched_getscheduler sched_getparam sched_get_priority_max
 sched_get_priority_min futex futex_waitv futex_wait futex_wake futex_requeue uname sysinfo getcpu
 getrandom
 """

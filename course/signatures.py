@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from course.syntax import parse
+
 Parameter = tuple[str, str, bool]  # name, kind, has a default
 Signatures = dict[str, list[Parameter]]
 
@@ -11,7 +13,7 @@ Signatures = dict[str, list[Parameter]]
 def public_signatures(source: str | bytes) -> Signatures:
     """Qualname → parameters, for every public function, class and method of a module."""
     found: Signatures = {}
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _public(node.name):
             found[node.name] = _parameters(node.args)
         elif isinstance(node, ast.ClassDef) and _public(node.name):

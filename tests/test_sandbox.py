@@ -27,14 +27,8 @@ from course.bubblewrap import Way
 from course.errors import INFRASTRUCTURE, Unavailable
 from course.leash import MIB, Limits
 from course.overseer import Capture
-from course.sandbox import (
-    Sandbox,
-    SandboxFailed,
-    SandboxMissing,
-    SandboxResult,
-    find_sandbox,
-    probe_sandbox,
-)
+from course.provision import SandboxMissing, find_sandbox, probe_sandbox
+from course.sandbox import Sandbox, SandboxFailed, SandboxResult
 
 BOX: Sandbox | None = None
 WHY_NOT = ""
@@ -93,6 +87,7 @@ SYSCALLS = {
     "the whole machine": "reboot sync syslog acct settimeofday clock_settime adjtimex "
     "sethostname setdomainname vhangup iopl ioperm personality",
     "its own filter": "seccomp landlock_create_ruleset",
+    "its processors": "sched_setaffinity sched_setattr sched_setscheduler",
     "data by reference": "vmsplice splice tee process_madvise move_pages mbind",
 }
 
@@ -444,6 +439,12 @@ def nothing_left() -> Iterator[None]:
     assert traces() == before
 
 
+@pytest.mark.skipif(BOX is None and not os.environ.get("CI"), reason=WHY_NOT)
+def test_there_is_a_sandbox_to_test() -> None:
+    """Elsewhere these tests are skipped with the reason; in CI the lack of one is a failure."""
+    assert BOX, WHY_NOT
+
+
 @needs_sandbox
 @pytest.mark.parametrize("name", programs())
 def test_an_attack_reaches_nothing(name: str) -> None:
@@ -729,6 +730,14 @@ def test_a_file_outside_the_folder_is_refused(path: str) -> None:
 
 
 @needs_sandbox
+def test_a_run_can_be_held_to_one_processor() -> None:
+    """A bomb of forks then leaves the other processors to its neighbours."""
+    last = max(os.sched_getaffinity(0))
+    source = "import os; print(os.sched_getaffinity(0))"
+    assert play(source, Limits(cpu=last)).stdout == f"{{{last}}}\n".encode()
+
+
+@needs_sandbox
 def test_a_word_cannot_become_an_option() -> None:
     """A NUL in an environment value would smuggle in another bubblewrap option."""
     assert BOX
@@ -835,7 +844,7 @@ def test_the_filter_of_either_architecture_decides_alike(machine: str) -> None:
 
 GRADER = """
 import sys
-from course.sandbox import find_sandbox
+from course.provision import find_sandbox
 from course.leash import Limits
 box = find_sandbox()
 code = "import time; print('up', flush=True); time.sleep(600)"
@@ -889,19 +898,17 @@ def test_the_graders_terminal_is_out_of_reach() -> None:
 @pytest.fixture
 def readable_package() -> Iterator[Path]:
     """A copy of what the sandbox consists of, where every user may read it."""
-    modules = ["__init__", "errors", "seccomp", "bubblewrap", "leash", "overseer", "descriptors", "sandbox"]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         Path(folder, "course").mkdir(mode=0o755)
-        for name in modules:
-            copy = Path(shutil.copy(ROOT / "course" / f"{name}.py", Path(folder, "course")))
-            copy.chmod(0o644)
+        for module in (ROOT / "course").glob("*.py"):
+            Path(shutil.copy(module, Path(folder, "course"))).chmod(0o644)
         yield Path(folder)
 
 
 DRIVER = """
 import json, sys
-from course.sandbox import find_sandbox
+from course.provision import find_sandbox
 from course.leash import Limits
 box = find_sandbox()
 job = json.load(sys.stdin)
@@ -997,6 +1004,14 @@ def test_a_missing_libseccomp_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(SandboxMissing) as caught:
         find_sandbox()
     assert "libseccomp" in caught.value.message
+
+
+def test_another_system_is_told_where_to_grade(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On macOS and Windows the doctor says so, and nothing is imported that is not there."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SandboxMissing, match="Linux"):
+        find_sandbox()
+    assert [(check.name, check.ok) for check in probe_sandbox()] == [("sandbox", False)]
 
 
 def test_an_unknown_architecture_is_no_sandbox() -> None:

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from course.grades import Batch
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def document(value: Any) -> bytes:
-    """The value as one JSON line. Lone surrogates stay escaped, everything else is UTF-8."""
+    """The value as one JSON line in UTF-8.
+
+    Half a character (a lone surrogate), which strict readers refuse even when it is escaped,
+    becomes the visible text of its escape.
+    """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+    return LONE_SURROGATE.sub(lambda half: f"\\\\u{ord(half[0]):04x}", text).encode() + b"\n"
+
+
+def results(batch: Batch) -> bytes:
+    """results.json: the document course.grade/1."""
+    return document(batch.to_json())
 
 
 def show(value: Any) -> None:

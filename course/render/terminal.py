@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from course.errors import CourseError
 from course.outline import Chapter, Course
+from course.render.plain import plain
 from course.results import Build, CaseError, FaultReport, FirstRed, LabResult, RunResult, Verdict
 from course.snapshot import Tree, digest
 
@@ -31,13 +31,6 @@ def console(*, errors: bool = False) -> Console:
     if not made.is_terminal:
         made = Console(file=stream, highlight=False, emoji=False, width=10_000, soft_wrap=True)
     return made
-
-
-def plain(text: str) -> str:
-    """The text with everything that could move a cursor, colour or reorder a line made visible."""
-    return "".join(
-        char if char in "\n\t" or not _dangerous(char) else _escaped(char) for char in text
-    )
 
 
 def error(problem: CourseError) -> None:
@@ -151,8 +144,6 @@ def progress(title: str) -> Iterator[Progress]:
         yield lambda text: out.print(Text(f"{title}: {plain(text)}"))
 
 
-
-
 def _lab_line(lab: LabResult) -> Text:
     line = Text.assemble(
         f"Lab {lab.id}  ", (f"{lab.passed}/{lab.total}", f"bold {STYLES[lab.status]}"),
@@ -198,14 +189,3 @@ def _source_line(out: Console, path: Path, line: int | None) -> None:
         code = Syntax(plain(source[line - 1].strip()), "python", background_color="default")
         text = code.highlight(plain(source[line - 1].strip()))
         out.print(Text.assemble("             ", text), end="")
-
-
-def _dangerous(char: str) -> bool:
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Co")
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    if code < 256:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"

@@ -137,8 +137,9 @@ def test_a_call_runs_once_it_is_allowed_and_not_before(tmp_path):
             return value
         return ask
 
-    (tmp_path / "a.txt").write_text("hello\n")
-    assert "hello" in text_of(run(None, "read_file", path="a.txt"))
+    (tmp_path / "a.txt").write_text("hello\nagain\n")
+    assert text_of(run(None, "read_file", path="a.txt")) == "hello\nagain\n"
+    assert text_of(run(None, "read_file", path="a.txt", from_line=2)) == "again\n"
     assert "a.txt" in text_of(run(None, "list_dir"))
     for ask in [None, *map(answers, [False, None, "yes", 1, RuntimeError("closed")])]:
         denied = run(ask, "write_file", path="b.txt", content="b")

@@ -137,9 +137,10 @@ def admit(pi: Any, bench: Bench) -> Any:
 
 def in_child(src: Path, code: str, *arguments: object) -> Any:
     """What `code` printed as JSON, run by a Python of its own with pi_course on its path."""
+    path = os.pathsep.join([str(src), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(src), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -134,6 +134,75 @@ def test_no_code_runs_when_content_or_signature_is_refused(
     assert not bench.ran.exists()
 
 
+ACCEPTANCE = """
+import asyncio, json, sys
+from pathlib import Path
+from pi_course.bench import FakeClock
+from pi_course.errors import CourseError
+from pi_course.messages import ToolCall, text_of
+from pi_course.plugin_folder import load_plugin
+from pi_course.plugin_loader import Grant, admit_plugin
+from pi_course.plugin_sandbox import plain
+from pi_course.plugin_signature import TrustPolicy
+from pi_course.plugin_supervisor import PluginSupervisor, Quarantine
+from pi_course.plugin_worker import spawn_worker
+from pi_course.signals import AbortSignal
+from pi_course.tools import ExecContext, ToolRegistry, create_executor
+
+plugins, ran = Path(sys.argv[1]), Path(sys.argv[2])
+manifest = plugins / "demo" / "plugin.json"
+legal = json.loads(manifest.read_bytes())
+tool = legal["tools"][0]
+said = {}
+for name, change in {
+    "version": {"version": "latest"},
+    "twice": {"tools": [tool, tool]},
+    "write": {"tools": [tool | {"permissions": ["write"]}]},
+    "parent": {"tools": [tool | {"entry": "../outside.py"}]},
+}.items():
+    manifest.write_text(json.dumps(legal | change))
+    try:
+        load_plugin(plugins, "demo")
+    except CourseError as error:
+        said[name] = [error.code, ran.exists()]
+manifest.write_text(json.dumps(legal))
+loaded = load_plugin(plugins, "demo").manifest
+said["legal"] = [f"{loaded.name}@{loaded.version}", loaded.tools[0].name, ran.exists()]
+
+async def call():
+    policy = TrustPolicy(unsigned_local=frozenset({"demo"}))
+    plugin = admit_plugin(
+        plugins, "demo", runtime_api="1.4.0", policy=policy, lock=None, now_ms=0
+    )
+    grant = Grant(plugin.content.digest, frozenset({"read"}))
+    supervisor = PluginSupervisor(
+        grant.digest, lambda: spawn_worker(plugin, grant, launch=plain), Quarantine(FakeClock())
+    )
+    execute = create_executor(ToolRegistry(await supervisor.tools()), timeout=5)
+    context = ExecContext(FakeClock(), AbortSignal())
+    result = await execute(ToolCall("call-1", "inspect", {"word": "it"}), context)
+    await supervisor.close()
+    return [result.call_id, result.is_error, text_of(result)]
+
+said["call"] = asyncio.run(call())
+print(json.dumps(said))
+"""
+
+
+def test_the_acceptance_list_of_the_unit(src: Path, bench: Bench) -> None:
+    """Four manifests are refused before the sentinel; the legal one loads and answers one call."""
+    shutil.copy(bench.demo / "tool.py", bench.plugins / "outside.py")
+    assert in_child(src, ACCEPTANCE, bench.plugins, bench.ran) == {
+        "version": ["INVALID_SCHEMA", False],
+        "twice": ["DUPLICATE_TOOL", False],
+        "write": ["PERMISSION_ESCALATION", False],
+        "parent": ["ENTRY_ESCAPE", False],
+        "legal": ["demo@1.2.3", "inspect", False],
+        "call": ["call-1", False, "seen it"],
+    }
+    assert len(bench.ran.read_text().split()) == 1
+
+
 @pytest.mark.parametrize(
     ("code", "tool"),
     [

@@ -354,6 +354,30 @@ def test_write_opens_the_workspace_under_bubblewrap(
     assert (bench.root / "workspace" / "new.txt").read_text() == "new"
 
 
+@pytest.mark.parametrize("script", [None, "exit 1", "sleep 9"])
+def test_without_a_working_bubblewrap_workers_are_plain(
+    pi: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None
+) -> None:
+    """Missing, forbidden or stuck: it is tried once, and what is left is said by its name."""
+    if script is not None:
+        program = tmp_path / "bwrap"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(pi.plugin_sandbox, "PROBE_S", 0.2)
+    assert pi.plugin_sandbox.strongest() is pi.plugin_sandbox.plain
+
+
+def test_a_worker_that_cannot_be_started_leaves_nothing(
+    pi: Any, spawn: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No such program: an error, and the scratch folder is gone."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    assert code_of(pi, spawn(lambda argv, **rest: [str(tmp_path / "missing")])) == "WORKER_FAILED"
+    assert not list((tmp_path / "scratch").iterdir())
+
+
 def test_only_modules_of_the_digest_exist(
     pi: Any, bench: Bench, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

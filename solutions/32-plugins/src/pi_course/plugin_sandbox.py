@@ -18,6 +18,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
+PROBE_S = 2.0
+"""How long bubblewrap may take to show that it works here."""
+
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", sys.base_prefix, sys.prefix)
 
 
@@ -65,7 +68,7 @@ def strongest() -> Launch:
         return plain
     probe = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
     try:
-        works = subprocess.run(probe, capture_output=True, timeout=2).returncode == 0
+        works = subprocess.run(probe, capture_output=True, timeout=PROBE_S).returncode == 0
     except (OSError, subprocess.SubprocessError):
         works = False
     return bubblewrap if works else plain

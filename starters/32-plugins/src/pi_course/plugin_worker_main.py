@@ -72,9 +72,7 @@ class VerifiedModules(Loader):
             exec(compile(text, f"{PACKAGE}/{file}", "exec", dont_inherit=True), module.__dict__)
 
     def _spec(self, name: str, file: str | None, *, is_package: bool) -> ModuleSpec:
-        return ModuleSpec(
-            name, self, origin=file, loader_state=file, is_package=is_package
-        )
+        return ModuleSpec(name, self, origin=file, loader_state=file, is_package=is_package)
 
 
 def main() -> None:
@@ -139,7 +137,7 @@ def digest(files: dict[str, bytes]) -> str:
 
 
 def limit(limits: dict[str, int]) -> None:
-    """Lower the resource limits named (RLIMIT_AS …) where this system has them."""
+    """Lower the resource limits named (RLIMIT_AS …), each if this system has it and lets us."""
     import resource
 
     for name, most in limits.items():
@@ -147,7 +145,10 @@ def limit(limits: dict[str, int]) -> None:
         if which is not None:
             hard = resource.getrlimit(which)[1]
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(which, (most, most))
+            try:
+                resource.setrlimit(which, (most, most))
+            except (OSError, ValueError):
+                continue
 
 
 def take_channel() -> tuple[Any, Any]:

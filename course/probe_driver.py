@@ -1,0 +1,367 @@
+"""The program inside the sandbox: asks a submission the probes, reports what was observed.
+
+Run as a script (`python -I -S -B probe_driver.py`) with its spec as JSON on standard input; needs
+the standard library, imports nothing of ours, knows no expected value and judges nothing. Every
+(probe, salt) runs in a fork of its own, so that a crash or a loop costs one answer. The code under
+test shares these processes and may do anything to them: all that can come of it is a wrong answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import types
+import warnings
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
+DEEPEST = 40  # levels of one observation
+MOST_PARTS = 20_000  # values in one observation
+TASKS = "/proc/self/task"
+
+
+class Salt:
+    """Fresh names, contents and orders for one probe: the same for everybody in one batch."""
+
+    def __init__(self, secret: str, folder: Path) -> None:
+        self.folder = folder
+        self._random = random.Random(secret)
+        self._words: set[str] = set()
+
+    def word(self) -> str:
+        """A lower-case ascii word that this salt has not given before."""
+        while True:
+            parts = (self._random.choice(CONSONANTS) + self._random.choice(VOWELS)
+                     for _ in range(self._random.randint(3, 4)))
+            word = "".join(parts)
+            if word not in self._words:
+                self._words.add(word)
+                return word
+
+    def words(self, count: int) -> list[str]:
+        """So many different words."""
+        return [self.word() for _ in range(count)]
+
+    def number(self, low: int, high: int) -> int:
+        """A number from low to high, both included."""
+        return self._random.randint(low, high)
+
+    def choice(self, values: Sequence[T]) -> T:
+        """One of the values."""
+        return self._random.choice(values)
+
+    def shuffled(self, values: Iterable[T]) -> list[T]:
+        """The values in another order."""
+        mixed = list(values)
+        self._random.shuffle(mixed)
+        return mixed
+
+    def run(self, coroutine: Coroutine[Any, Any, T], seconds: float = 2.0) -> T:
+        """What the coroutine returns; TimeoutError if it takes longer, whatever it does then."""
+        import asyncio
+
+        async def limited() -> T:
+            task = asyncio.ensure_future(coroutine)
+            await asyncio.wait({task}, timeout=seconds)
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for other in left:
+                other.cancel()
+            if not task.done():
+                raise TimeoutError
+            if left:
+                await asyncio.wait(left, timeout=0.1)
+            return task.result()
+
+        return asyncio.new_event_loop().run_until_complete(limited())
+
+    @staticmethod
+    def raises(function: Callable[..., object], *args: Any, **kwargs: Any) -> bool:
+        """Whether the call ends in an Exception of any type."""
+        try:
+            function(*args, **kwargs)
+        except Exception:
+            return True
+        return False
+
+    @staticmethod
+    def plain(value: object) -> Any:
+        """A copy of exactly the builtin types that JSON knows; other objects by their type's name."""
+        return plain(value)
+
+
+def plain(value: object, budget: list[int] | None = None, depth: int = 0) -> Any:
+    """See Salt.plain. Subclasses are other objects: what they say of themselves is not asked."""
+    budget = [MOST_PARTS] if budget is None else budget
+    budget[0] -= 1
+    if budget[0] < 0 or depth > DEEPEST:
+        return {"<object>": "too large"}
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind is list or kind is tuple:
+        return [plain(item, budget, depth + 1) for item in value]  # type: ignore[attr-defined]
+    if kind is dict:
+        pairs = [(key, plain(item, budget, depth + 1)) for key, item in value.items()]  # type: ignore[attr-defined]
+        if all(type(key) is str for key, _ in pairs):
+            return dict(pairs)
+        odd = [[plain(key, budget, depth + 1), item] for key, item in pairs]
+        return {"<dict>": sorted(odd, key=canonical)}
+    return {"<object>": kind.__name__}
+
+
+def canonical(value: object) -> str:
+    """One text for one plain value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+class Report:
+    """Lines of JSON to whoever started us."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def send(self, **fields: Any) -> None:
+        data = json.dumps(fields).encode() + b"\n"
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+
+class Child:
+    """One running (probe, salt): its process, the pipe of its answer, what came of it so far."""
+
+    def __init__(self, name: str, salt: int, pid: int, pipe: int, folder: Path) -> None:
+        self.name, self.salt, self.pid, self.pipe, self.folder = name, salt, pid, pipe, folder
+        self.answer = bytearray()
+        self.started = time.monotonic()
+
+    def end(self) -> None:
+        """Kill it and what it started in its own process group."""
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(OSError):
+                kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.pipe)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Examiner:
+    """Asks every probe under every salt, a few at a time, and reports each answer as it comes."""
+
+    def __init__(
+        self, spec: dict[str, Any], report: Report, ask: Callable[[str, Salt], object]
+    ) -> None:
+        self.spec, self.report, self.ask = spec, report, ask
+        self.waiting = deque((name, salt) for salt in range(len(spec["salts"]))
+                             for name in spec["names"])
+        self.running: dict[int, Child] = {}
+        self.late: set[str] = set()
+        self.poll = select.poll()
+
+    def examine(self) -> None:
+        while self.waiting or self.running:
+            while self.waiting and len(self.running) < self.spec["at_once"]:
+                if not self._start_next():
+                    break
+            for pipe, _ in self.poll.poll(self._patience_ms()):
+                self._read(self.running[pipe])
+            now = time.monotonic()
+            for child in list(self.running.values()):
+                if now - child.started >= self.spec["probe_s"]:
+                    self.late.add(child.name)
+                    self._finish(child, problem="late")
+
+    def _start_next(self) -> bool:
+        name, salt = self.waiting[0]
+        if name in self.late:  # it does not agree any more: no second wait for it
+            self.waiting.popleft()
+            self.report.send(probe=name, salt=salt, problem="late")
+            return True
+        reading, writing = os.pipe()
+        folder = Path(tempfile.mkdtemp(prefix="probe-"))
+        try:
+            pid = os.fork()
+        except OSError:  # so many processes were left behind that there is no room for ours
+            os.close(reading)
+            os.close(writing)
+            self._sweep()
+            return False
+        if pid == 0:
+            self._answer(name, salt, folder, writing)
+        os.close(writing)
+        self.waiting.popleft()
+        child = Child(name, salt, pid, reading, folder)
+        self.running[reading] = child
+        self.poll.register(reading, select.POLLIN | select.POLLHUP)
+        return True
+
+    def _answer(self, name: str, salt: int, folder: Path, pipe: int) -> None:
+        """In the fork: run the probe, write the observation, be gone."""
+        try:
+            os.setsid()
+            made = Salt(f"{self.spec['salts'][salt]}/{name}", folder)
+            answer = canonical(plain(self.ask(name, made)))
+            data = answer.encode() + b"\n"
+            while data:
+                data = data[os.write(pipe, data) :]
+        finally:
+            os._exit(0)
+
+    def _read(self, child: Child) -> None:
+        data = os.read(child.pipe, 65536)
+        child.answer += data
+        if b"\n" in child.answer:
+            text = bytes(child.answer[: child.answer.index(b"\n")])
+            self._finish(child, observation=text.decode("utf-8", "replace"))
+        elif len(child.answer) > self.spec["answer_bytes"]:
+            self._finish(child, problem="long")
+        elif not data:
+            self._finish(child, problem="silent")
+
+    def _finish(self, child: Child, **outcome: str) -> None:
+        self.poll.unregister(child.pipe)
+        del self.running[child.pipe]
+        child.end()
+        if len(outcome.get("observation", "")) > self.spec["answer_bytes"]:
+            outcome = {"problem": "long"}
+        self.report.send(probe=child.name, salt=child.salt, **outcome)
+
+    def _patience_ms(self) -> float:
+        if not self.running:
+            return 20.0
+        first = min(child.started for child in self.running.values())
+        return max(0.0, (first + self.spec["probe_s"] - time.monotonic()) * 1000 + 1)
+
+    def _sweep(self) -> None:
+        """Where nothing of ours runs, kill what others left. Only in a sandbox are we alone."""
+        if self.spec["alone"] and not self.running:
+            with contextlib.suppress(OSError):
+                os.kill(-1, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+
+
+def import_modules(modules: Sequence[str], seconds: float) -> None:
+    """Import the code under test and undo what importing did to the interpreter.
+
+    The alarm's default action ends the process: no handler and no loop can swallow it.
+    """
+    limit, filters = sys.getrecursionlimit(), list(warnings.filters)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        for module in modules:
+            importlib.import_module(module)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        sys.setrecursionlimit(limit)
+        warnings.filters[:] = filters  # type: ignore[index]
+
+
+def inject(fault: dict[str, str]) -> None:
+    """Put a fault on its seam, as plugin.inject does."""
+    faults = types.ModuleType("course_faults")
+    exec(compile(fault["source"], "faults.py", "exec"), vars(faults))
+    module, _, name = fault["seam"].partition(":")
+    owner: Any = importlib.import_module(module)
+    *owners, last = name.split(".")
+    for part in owners:
+        owner = getattr(owner, part)
+    raw = vars(owner)[last] if last in vars(owner) else getattr(owner, last)
+    kind = type(raw) if isinstance(raw, staticmethod | classmethod) else None
+    faulty = getattr(faults, fault["function"])(raw.__func__ if kind else raw)
+    setattr(owner, last, kind(faulty) if kind else faulty)
+
+
+def load_probes(source: str) -> types.ModuleType:
+    """The module of the probes."""
+    module = types.ModuleType("course_probes")
+    sys.modules[module.__name__] = module
+    exec(compile(source, "probes.py", "exec"), vars(module))
+    if "salt.run" in source:
+        importlib.import_module("asyncio")  # once, not in every fork
+    return module
+
+
+def threads_are_left() -> bool:
+    """Whether importing started threads, which a fork would lose."""
+    return Path(TASKS).is_dir() and len(os.listdir(TASKS)) > 1
+
+
+def read_all(fd: int) -> bytes:
+    parts = []
+    while part := os.read(fd, 1 << 16):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def start_again(spec: bytes, out: int) -> None:
+    """The same program anew, importing in every fork."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.close(reading)
+        while spec:
+            spec = spec[os.write(writing, spec) :]
+        os._exit(0)
+    os.dup2(reading, 0)
+    os.dup2(out, 1)
+    os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", __file__, "each"])
+
+
+def main(each: bool) -> None:
+    """Ask everything, then leave at once: what the code under test left behind cannot hold us."""
+    raw = read_all(0)
+    spec = json.loads(raw)
+    out = os.dup(1)
+    report = Report(out)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    sys.path += [*(str(Path.cwd() / source) for source in spec["sources"]), *spec["site"]]
+    sys.argv = ["probe"]
+    probes = load_probes(spec["probes"])
+    report.send(event="ready")
+
+    def prepare() -> None:
+        import_modules(spec["modules"], spec["import_s"])
+        if spec["fault"]:
+            inject(spec["fault"])
+
+    def ask(name: str, salt: Salt) -> object:
+        if each:
+            prepare()
+        return getattr(probes, name)(salt)
+
+    if not each:
+        try:
+            prepare()
+        except BaseException as error:
+            report.send(event="import_error", type=type(error).__name__)
+            os._exit(0)
+        if threads_are_left():
+            start_again(raw, out)
+    report.send(event="imported")
+    gc.collect()
+    gc.freeze()
+    Examiner(spec, report, ask).examine()
+    report.send(event="end")
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(each="each" in sys.argv)

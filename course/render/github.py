@@ -1,0 +1,74 @@
+"""GitHub Actions: workflow commands for a log, and a summary for the page of the run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+from course.grades import Batch, Grade, Status
+from course.render.markdown import head, overview, section
+from course.render.plain import line, plain, shortened
+from course.render.wording import Item, items, remarks, score
+
+MOST_SUMMARY = 900_000  # bytes; GitHub refuses a summary of more than 1 MiB
+MOST_ANNOTATION = 1_000
+
+
+def log(batch: Batch) -> bytes:
+    """What to print in a step: one group a submission, one error for each that is not passed."""
+    return "".join(f"{text}\n" for text in commands(batch, secrets.token_hex(16))).encode()
+
+
+def summary(batch: Batch) -> bytes:
+    """What to append to $GITHUB_STEP_SUMMARY: the Markdown report, as much of it as fits."""
+    parts = ["\n".join([*head(batch), *overview(batch)])]
+    size = len(parts[0].encode())
+    for number, grade in enumerate(batch.grades):
+        parts.append("\n".join(section(batch, grade)))
+        size += len(parts[-1].encode()) + 1
+        if size > MOST_SUMMARY:
+            left = len(batch.grades) - number
+            parts[-1] = f"… {left:,} more submissions are in the report, not here: too long."
+            break
+    text = "\n".join(parts).encode()
+    if len(text) > MOST_SUMMARY:
+        text = b"The summary is too long for this page; see the report.\n"
+    return text + b"\n"
+
+
+def commands(batch: Batch, token: str) -> Iterator[str]:
+    """The lines of the log. What others wrote stands where the runner obeys only the token."""
+    for remark in remarks(batch):
+        yield f"::warning title=Verdicts::{data(remark)}"
+    for grade in batch.grades:
+        title = f"{grade.name}: {grade.status}, {score(grade)}"
+        found = list(items(batch, grade))
+        yield f"::group::{data(title)}"
+        yield f"::stop-commands::{token}"
+        for text in (*grade.notes, *(f"{item.name}: {item.status}\n{item.text}" for item in found)):
+            yield from (f"| {part}" for part in plain(text).split("\n"))
+        yield from (f"::{token}::", "::endgroup::")
+        if grade.status is not Status.PASSED:
+            yield _error(grade, title, found, alone=len(batch.grades) == 1)
+
+
+def data(text: str) -> str:
+    """The message of a workflow command, on its one line."""
+    harmless = plain(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return harmless.replace("##[", "##\\x5b")  # an older form of commands, read anywhere in a line
+
+
+def value(text: str) -> str:
+    """The value of a workflow command's property."""
+    return data(line(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+def _error(grade: Grade, title: str, found: list[Item], *, alone: bool) -> str:
+    """An annotation; on a line of the repository where that is the submission itself."""
+    where = ""
+    error = grade.first_red.error if grade.first_red else None
+    if alone and error and error.file:
+        where = f"file={value(error.file)}," + (f"line={error.line}," if error.line else "")
+    red = [item for item in found if item.status is not Status.PASSED]
+    text = "\n".join(f"{item.name}: {item.status}\n{item.text}" for item in red)
+    return f"::error {where}title={value(title)}::{data(shortened(text, MOST_ANNOTATION))}"
