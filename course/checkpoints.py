@@ -9,7 +9,7 @@ from course.errors import UsageProblem
 from course.labs import run_labs
 from course.outline import Chapter, Course
 from course.results import RunResult
-from course.runner import scratch_folder
+from course.scratch import scratch_folder
 from course.snapshot import File, Tree, check_lock, checkpoint, write_lock, write_tree
 
 

@@ -272,6 +272,38 @@ def verify(chapter: str | None, repeat: int, jobs: int | None, as_json: bool) ->
 
 
 @command
+@click.argument("submissions", nargs=-1, required=True, type=FOLDER, metavar="SUBMISSION...")
+@click.option("--chapter", required=True, metavar="ID", help="What the submissions are for.")
+@click.option("--out", required=True, type=FOLDER, metavar="DIR", help="Where results go.")
+@click.option("--format", "formats", multiple=True, metavar="NAME",
+              help="Also write junit, csv, excel, gradescope, exercism, github, markdown, html.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 256),
+              help="Submissions graded side by side.")
+@click.option("--dask", metavar="ADDRESS|local", help="Grade on a Dask cluster.")
+@click.option("--resume", is_flag=True, help="Go on with the batch in DIR.")
+@click.option("--sandbox", type=click.Choice(["bubblewrap", "none"]), default="bubblewrap",
+              show_default=True, help="none: no walls at all; every result is marked.")
+@click.option("--budget", default=30.0, show_default=True, type=click.FloatRange(1, 3600),
+              metavar="SECONDS", help="All the time that one submission gets.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True)
+@as_json
+def grade(submissions: tuple[Path, ...], chapter: str, as_json: bool, **wish: Any) -> int:
+    """Grade SUBMISSIONs (folders, .zip, .tar.*, .py) with hidden probes, in a sandbox.
+
+    Exit 0: all passed, 1: one did not, 4: no sandbox, or one could not be graded.
+    """
+    from course.batch import exit_code
+    from course.marking import Wish, mark, summary
+    from course.render import terminal
+
+    wanted = Wish(**wish)
+    with terminal.progress("grade") as step:
+        batch = mark(_course(), chapter, submissions, wanted, step)
+    _json(batch.to_json()) if as_json else terminal.lines([*summary(batch, wanted.out)])
+    return exit_code(batch)
+
+
+@command
 @click.argument("chapter", required=False)
 @click.option("--keep", type=FOLDER, metavar="DIR", help="Make the practice in DIR and keep it.")
 def demo(chapter: str | None, keep: Path | None) -> int:
@@ -279,6 +311,19 @@ def demo(chapter: str | None, keep: Path | None) -> int:
     from course.demo import show
 
     return show(_course(), chapter, keep)
+
+
+@command
+@click.argument("service", type=click.Choice(["gradescope"]))
+@click.argument("chapter")
+@click.option("-o", "--output", type=FOLDER, required=True, metavar="FILE.zip",
+              help="Where to write the autograder.")
+def export(service: str, chapter: str, output: Path) -> None:
+    """Make an autograder that a grading service runs for CHAPTER."""
+    from course.gradescope_zip import write
+
+    write(_course(), chapter, output)
+    click.echo(f"{service} autograder for chapter {chapter}: {output}")
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from course.practice import make
 from course.record import acceptance
 from course.render import terminal
 from course.render.report import practice_made
-from course.runner import remove_tree
+from course.scratch import remove_tree
 from course.snapshot import read_tree, write_tree
 from course.start import prove_start
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from course.children import Children
 from course.errors import UsageProblem
 from course.faults import experiment
 from course.labs import Expected, run_labs
@@ -65,13 +66,14 @@ def fault_desk(
 ) -> list[FaultReport]:
     """Experiments on one lab, with one fault, or on every lab of the chapter that has faults."""
     reports = []
-    for lab, fault_ids in _chosen(desk, what):
-        chapter = desk.chapter_of(lab.id)
-        check_tests(desk, (lab,))
-        faults = [fault for fault in chapter.faults_of(lab.id) if fault.id in fault_ids]
-        reports.append(experiment(desk.folder, _line(desk, chapter), lab, faults,
-                                  desk.faults_file(chapter), lang=desk.manifest.lang,
-                                  progress=progress))
+    with Children(warm=True) as children:
+        for lab, fault_ids in _chosen(desk, what):
+            chapter = desk.chapter_of(lab.id)
+            check_tests(desk, (lab,))
+            faults = [fault for fault in chapter.faults_of(lab.id) if fault.id in fault_ids]
+            reports.append(experiment(
+                desk.folder, _line(desk, chapter), lab, faults, desk.faults_file(chapter),
+                lang=desk.manifest.lang, progress=progress, children=children))
     return reports
 
 

@@ -7,10 +7,11 @@ import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from course.children import Children
 from course.labs import run_labs
 from course.outline import Chapter, Fault, Lab
 from course.results import CaseResult, FaultReport, FaultResult, LabResult, Outcome, Verdict
-from course.runner import Injection, Run, Suite, run
+from course.runner import COLD, Injection, Run, Suite, run
 from course.syntax import parse
 
 Progress = Callable[[str], None]
@@ -25,12 +26,13 @@ def experiment(
     *,
     lang: str = "en",
     progress: Progress = lambda _: None,
+    children: Children = COLD,
 ) -> FaultReport:
     """Run the faults on the lab. Nothing on disk is edited, so there is nothing to restore."""
     chapter = chapters[-1]
 
     def plain() -> LabResult:
-        return run_labs(folder, chapters, [lab], lang=lang).labs[0]
+        return run_labs(folder, chapters, [lab], lang=lang, children=children).labs[0]
 
     progress(f"lab {lab.id} as it is")
     before = plain()
@@ -38,18 +40,21 @@ def experiment(
         return FaultReport(chapter.id, lab.id, before)
     results = []
     for fault in faults:
-        progress(f"fault {fault.id}")
-        results.append(inject(folder, chapter, lab, fault, faults_file, lang=lang))
+        progress(fault.id)
+        results.append(inject(folder, chapter, lab, fault, faults_file, lang=lang,
+                              children=children))
     progress(f"lab {lab.id} as it is, again")
     return FaultReport(chapter.id, lab.id, before, plain(), tuple(results))
 
 
 def inject(
-    folder: Path, chapter: Chapter, lab: Lab, fault: Fault, faults_file: Path, *, lang: str = "en"
+    folder: Path, chapter: Chapter, lab: Lab, fault: Fault, faults_file: Path, *,
+    lang: str = "en", children: Children = COLD,
 ) -> FaultResult:
     """The verdict on one fault."""
     injection = Injection(faults_file, fault.function, fault.seam)
-    seen = run(folder, Suite(lab.node_ids, lab.timeout_s), modules=chapter.api, fault=injection)
+    seen = run(folder, Suite(lab.node_ids, lab.timeout_s), modules=chapter.api, fault=injection,
+               children=children)
     verdict, killers, message = judge_fault(fault, seen)
     return FaultResult(fault.id, lab.id, fault.breaks.in_language(lang), verdict, killers, message,
                        source_of(faults_file, fault.function))
@@ -65,7 +70,8 @@ def judge_fault(fault: Fault, seen: Run) -> tuple[Verdict, tuple[str, ...], str]
     if not seen.reached:
         return Verdict.NOT_REACHED, (), f"{fault.seam} was never called"
     if named:
-        return Verdict.KILLED, _names(failed), _message(named[0])
+        return Verdict.KILLED, _names([named[0], *(c for c in failed if c is not named[0])]), (
+            _message(named[0]))
     if failed:
         return Verdict.WRONG_KILLER, _names(failed), _message(failed[0])
     other = [case for case in seen.cases if case.outcome is not Outcome.PASSED]

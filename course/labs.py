@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from course.advice import advise, missing_file, shadowing
+from course.children import Children
 from course.outline import Chapter, Lab, module_path
 from course.results import (
     Build,
@@ -19,7 +20,7 @@ from course.results import (
     RunResult,
     judge,
 )
-from course.runner import Injection, Run, Suite, run
+from course.runner import COLD, Injection, Run, Suite, run
 from course.runner import build as import_modules
 from course.signatures import Signatures, difference, public_signatures
 from course.syntax import parse
@@ -37,13 +38,18 @@ def run_labs(
     fault: Injection | None = None,
     shuffle: int | None = None,
     log_to: Path | None = None,
+    children: Children = COLD,
 ) -> RunResult:
     """The result of these labs, in this order; `chapters[-1]` is the chapter they stand for."""
     chapter = chapters[-1]
-    runs = _runs(folder, chapter, labs, fault=fault, shuffle=shuffle, log_to=log_to)
+    runs = [
+        run(folder, Suite(tuple(n for lab in group for n in lab.node_ids), limit),
+            modules=chapter.api, fault=fault, shuffle=shuffle, log_to=log_to, children=children)
+        for limit, group in groupby(labs, key=lambda lab: lab.timeout_s)  # one child a limit
+    ]
     cases = {case.id: case for part in runs for case in part.cases}
     reds = [lab.first_red for c in chapters for lab in c.labs]
-    results = tuple(_lab_result(lab, cases, folder, reds, lang) for lab in labs)
+    results = tuple(lab_result(lab, cases, folder, reds, lang) for lab in labs)
     build = _judged_build(folder, chapter, runs[0], expected) if runs else Build(True)
     notes = [note for part in runs for note in part.notes] + shadowing(folder)
     result = judge(
@@ -77,19 +83,7 @@ def build_chapter(folder: Path, chapter: Chapter, expected: Expected | None) -> 
     return _judged_build(folder, chapter, import_modules(folder, chapter.api), expected)
 
 
-def _runs(
-    folder: Path, chapter: Chapter, labs: Sequence[Lab], *, fault: Injection | None,
-    shuffle: int | None, log_to: Path | None,
-) -> list[Run]:
-    """One child for all neighbouring labs that have the same time limit."""
-    return [
-        run(folder, Suite(tuple(n for lab in group for n in lab.node_ids), limit),
-            modules=chapter.api, fault=fault, shuffle=shuffle, log_to=log_to)
-        for limit, group in groupby(labs, key=lambda lab: lab.timeout_s)
-    ]
-
-
-def _lab_result(
+def lab_result(
     lab: Lab, cases: Mapping[str, CaseResult], folder: Path, reds: Sequence[str], lang: str
 ) -> LabResult:
     found = []

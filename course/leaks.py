@@ -53,11 +53,12 @@ def secrets_of(chapter: Chapter, solution: Mapping[str, str], material: Iterable
     """What the solution says, its scaffold does not say, and no open text says either."""
     names: set[str] = set()
     texts: set[str] = set()
+    scaffolds = []
     for path, source in solution.items():
-        scaffold = blank(source, holes_in(chapter, path), path)
-        names |= set(_identifiers(source)) - set(_identifiers(scaffold))
-        texts |= set(_texts(source)) - set(_texts(scaffold))
-    everything = "\n".join(material)
+        scaffolds.append(blank(source, holes_in(chapter, path), path))
+        names |= set(_identifiers(source))
+        texts |= set(_texts(source))
+    everything = "\n".join([*scaffolds, *material])
     open_words = set(_words(everything))
     return Secrets(
         frozenset(n for n in names if len(n) >= NAME_LENGTH and n not in open_words),

@@ -84,29 +84,28 @@ class Overseer:
         stopped: Stop = ""
         duration = 0.0
         try:
-            pid = self._pid_of_init()
-            if pid is not None:
-                with Leash(pid) as leash:
-                    leash.limit(self._limits)
-                    started = time.monotonic()
-                    os.write(gate, b"1")
-                    stopped = self._watch(leash, started)
-                    duration = time.monotonic() - started
+            # bubblewrap may give up at any moment; what it said then is read at the end.
+            with (
+                contextlib.suppress(ProcessLookupError, BrokenPipeError),
+                Leash(self._pid_of_init()) as leash,
+            ):
+                leash.limit(self._limits)
+                started = time.monotonic()
+                os.write(gate, b"1")
+                stopped = self._watch(leash, started)
+                duration = time.monotonic() - started
         finally:
             self._end()
         exit_status = self._reported("exit-code")
         return Ending(exit_status, self._stdout, self._stderr, stopped, duration)
 
-    def _pid_of_init(self) -> int | None:
-        """The first process inside, which waits at the gate; None where bubblewrap failed."""
+    def _pid_of_init(self) -> int:
+        """The first process inside, which waits at the gate."""
         deadline = time.monotonic() + SETUP_S
         while (pid := self._reported("child-pid")) is None:
-            patience = max(0.0, deadline - time.monotonic())
-            ready, _, _ = select.select([self._status], [], [], patience)
-            data = os.read(self._status, CHUNK) if ready else b""
-            if not data:
-                return None
-            self._report += data
+            patience = deadline - time.monotonic()
+            if not _ready(self._status, patience) or not self._read(self._status):
+                raise ProcessLookupError("bubblewrap made no process")
         return pid
 
     def _reported(self, key: str) -> int | None:
@@ -161,5 +160,12 @@ class Overseer:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for source in self._streams:
-            if select.select([source], [], [], 0)[0]:
+            if _ready(source, 0):
                 self._read(source)
+
+
+def _ready(source: int, patience_s: float) -> bool:
+    """Whether there is something to read, or an end. (select() knows only 1,024 descriptors.)"""
+    waiting = select.poll()
+    waiting.register(source, select.POLLIN)
+    return bool(waiting.poll(max(0.0, patience_s) * 1000))

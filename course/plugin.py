@@ -7,12 +7,14 @@ read, exit, fork, close descriptors or change the interpreter, and the events mu
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import json
 import os
 import random
 import signal
+import socket
 import sys
 import sysconfig
 import threading
@@ -28,9 +30,9 @@ from typing import Any
 
 import pytest
 from _pytest.assertion import rewrite
+from _pytest.config import default_plugins
 
 MESSAGE_LIMIT = 10_000  # characters of one error message
-TRACE_LIMIT = 20_000  # characters of one traceback
 FRAME_LIMIT = 60  # frames of one traceback, the innermost ones
 FILE_LIMIT = 256 * 2**20  # bytes that any one file may grow to
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
@@ -111,7 +113,6 @@ class Reporter:
         error = None
         if call.excinfo and report.outcome != "passed":
             error = describe(call.excinfo.value)
-            error["trace"] = middle_out(str(report.longrepr), TRACE_LIMIT)
         self.events.send("report", node=report.nodeid, when=report.when, outcome=report.outcome,
                          duration=report.duration, error=error)
         return report
@@ -175,7 +176,9 @@ def describe(error: BaseException) -> dict[str, Any]:
         message = str(error)
     except BaseException as broken:
         message = f"<the message of this {type(error).__name__} raised {type(broken).__name__}>"
-    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    frames: list[tuple[str, int | None]] = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
     if isinstance(error, SyntaxError) and error.filename:
         message = error.msg
         frames.append((error.filename, error.lineno))
@@ -289,6 +292,7 @@ def pytest_arguments(spec: dict[str, Any]) -> list[str]:
         "--noconftest", "--import-mode=importlib", "-p", "no:cacheprovider", "--capture=no",
         "-p", "pytest_timeout", f"--timeout={spec['timeout_s']}", "--timeout-method=signal",
         f"--basetemp={spec['basetemp']}", "--color=no", "-p", "no:faulthandler",
+        "--tb=line",  # other styles build syntax trees, which a finaliser can break on CPython 3.11
     ]
 
 
@@ -329,5 +333,49 @@ def _die_with(life: int | None) -> None:
     _thread.start_new_thread(watch, ())
 
 
+def serve(control: socket.socket) -> None:
+    """Fork a child for each spec that comes with its three descriptors; tell pid and exit status.
+
+    The modules that every run needs are loaded once, here; nothing of the code under test is.
+    """
+    for name in ("asyncio", "hashlib", "tempfile", *(f"_pytest.{p}" for p in default_plugins)):
+        with suppress(ImportError):
+            importlib.import_module(name)
+    gc.freeze()
+    while True:
+        data, fds, _, _ = socket.recv_fds(control, 65536, 3)
+        while data and not data.endswith(b"\n"):
+            data += control.recv(65536)
+        if not data:
+            os._exit(0)
+        ready, started = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            os.setsid()
+            os.close(started)
+            _become_child(json.loads(data), *fds)
+        for fd in (*fds, started):
+            os.close(fd)
+        os.read(ready, 1)  # end of file: the child has its own session now
+        os.close(ready)
+        control.sendall(b"%d\n" % pid)
+        control.sendall(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _become_child(spec: dict[str, Any], events: int, life: int, output: int) -> None:
+    try:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        random.seed()
+        main({**spec, "events": events, "life": life})
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--serve":
+        serve(socket.socket(fileno=int(sys.argv[2])))
     main(json.loads(sys.argv.pop()))

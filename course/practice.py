@@ -16,7 +16,7 @@ from course.blank import blank_bodies
 from course.errors import PracticeBroken, UsageProblem
 from course.outline import Chapter, Course, Lab, Text, Track, module_path
 from course.results import Json
-from course.runner import remove_tree
+from course.scratch import remove_tree
 from course.signatures import Signatures, public_signatures
 from course.snapshot import (
     File,
@@ -66,8 +66,8 @@ class Practice(msgspec.Struct, frozen=True):
             if any(lab.id == lab_id for lab in chapter.labs):
                 return chapter
         known = ", ".join(lab.id for lab in self.chapter.labs)
-        raise UsageProblem(f"no lab {lab_id!r} in this practice (chapter {self.chapter.id} has "
-                           f"{known})", "course list")
+        raise UsageProblem(f"{lab_id!r} is no lab, chapter or fault of this practice (chapter "
+                           f"{self.chapter.id} has the labs {known})", "course list")
 
     def outline(self) -> Course:
         """The course as far as this practice knows it: the chapters through its own."""

@@ -32,6 +32,7 @@ CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 DEEPEST = 40  # levels of one observation
 MOST_PARTS = 20_000  # values in one observation
 TASKS = "/proc/self/task"
+SCRIPT = str(Path(__file__).absolute())
 
 
 class Salt:
@@ -99,7 +100,7 @@ class Salt:
 
     @staticmethod
     def plain(value: object) -> Any:
-        """A copy of exactly the builtin types that JSON knows; other objects by their type's name."""
+        """A copy of exactly JSON's own builtin types; other objects by the name of their type."""
         return plain(value)
 
 
@@ -153,9 +154,11 @@ class Child:
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(OSError):
                 kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        with contextlib.suppress(OSError):
+            os.waitpid(self.pid, 0)
         os.close(self.pipe)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(Exception):  # too deep, too many, not ours any more
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Examiner:
@@ -170,6 +173,7 @@ class Examiner:
         self.running: dict[int, Child] = {}
         self.late: set[str] = set()
         self.poll = select.poll()
+        self.scratch = Path(tempfile.gettempdir())
 
     def examine(self) -> None:
         while self.waiting or self.running:
@@ -191,7 +195,7 @@ class Examiner:
             self.report.send(probe=name, salt=salt, problem="late")
             return True
         reading, writing = os.pipe()
-        folder = Path(tempfile.mkdtemp(prefix="probe-"))
+        folder = self.scratch / f"probe-{os.getpid()}-{len(self.waiting)}"
         try:
             pid = os.fork()
         except OSError:  # so many processes were left behind that there is no room for ours
@@ -212,6 +216,7 @@ class Examiner:
         """In the fork: run the probe, write the observation, be gone."""
         try:
             os.setsid()
+            folder.mkdir(mode=0o700)
             made = Salt(f"{self.spec['salts'][salt]}/{name}", folder)
             answer = canonical(plain(self.ask(name, made)))
             data = answer.encode() + b"\n"
@@ -242,8 +247,9 @@ class Examiner:
     def _patience_ms(self) -> float:
         if not self.running:
             return 20.0
+        limit: float = self.spec["probe_s"]
         first = min(child.started for child in self.running.values())
-        return max(0.0, (first + self.spec["probe_s"] - time.monotonic()) * 1000 + 1)
+        return max(0.0, (first + limit - time.monotonic()) * 1000 + 1)
 
     def _sweep(self) -> None:
         """Where nothing of ours runs, kill what others left. Only in a sandbox are we alone."""
@@ -269,6 +275,7 @@ def import_modules(modules: Sequence[str], seconds: float) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         sys.setrecursionlimit(limit)
         warnings.filters[:] = filters  # type: ignore[index]
 
@@ -300,7 +307,7 @@ def load_probes(source: str) -> types.ModuleType:
 
 def threads_are_left() -> bool:
     """Whether importing started threads, which a fork would lose."""
-    return Path(TASKS).is_dir() and len(os.listdir(TASKS)) > 1
+    return Path(TASKS).is_dir() and len(list(Path(TASKS).iterdir())) > 1
 
 
 def read_all(fd: int) -> bytes:
@@ -320,7 +327,7 @@ def start_again(spec: bytes, out: int) -> None:
         os._exit(0)
     os.dup2(reading, 0)
     os.dup2(out, 1)
-    os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", __file__, "each"])
+    os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", SCRIPT, "each"])
 
 
 def main(each: bool) -> None:

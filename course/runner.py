@@ -11,27 +11,21 @@ import json
 import os
 import selectors
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from course.children import HERE, OUTPUT_SHOWN, Children, Process, Spec
 from course.events import Ending, Event, Folded, fold
 from course.results import Build, CaseError, CaseResult, Outcome
+from course.scratch import scratch_folder
 
-HERE = Path(__file__).resolve().parent
+COLD = Children()
 START_LIMIT_S = 15.0  # for the interpreter, imports and collection: without any event this long
 GRACE_S = 1.0  # for a test's own time limit to end it before we do
 EVENT_LIMIT = 16 * 2**20  # bytes of one event line
-OUTPUT_SHOWN = 4_000  # bytes of one test's output kept in its result
-KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SYSTEMROOT",
-        "LD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True)
@@ -73,6 +67,7 @@ def run(
     fault: Injection | None = None,
     shuffle: int | None = None,
     log_to: Path | None = None,
+    children: Children = COLD,
 ) -> Run:
     """Run the suite in `folder`. A test that kills or hangs its child costs only itself."""
     folder = folder.resolve()
@@ -85,7 +80,8 @@ def run(
     with scratch_folder() as scratch:
         left: Sequence[str] = suite.node_ids
         while left:
-            events, ending = _run_child({**spec, "select": _files(left), "only": left}, scratch)
+            events, ending = _run_child(
+                {**spec, "select": _files(left), "only": left}, scratch, children)
             part = fold(events, left, ending, frames)
             done |= _with_output(part, scratch / "output.txt")
             parts.append(part)
@@ -97,13 +93,16 @@ def run(
                next((part.inject_error for part in parts if part.inject_error), None))
 
 
-def build(folder: Path, modules: Sequence[str], sources: Sequence[str] = ("src",)) -> Run:
+def build(
+    folder: Path, modules: Sequence[str], sources: Sequence[str] = ("src",),
+    children: Children = COLD,
+) -> Run:
     """Only import the modules, in a child, and say what came of it."""
     folder = folder.resolve()
     with scratch_folder() as scratch:
         spec = {"folder": str(folder), "sources": list(sources), "modules": list(modules),
                 "select": [], "fault": None}
-        events, ending = _run_child(spec, scratch)
+        events, ending = _run_child(spec, scratch, children)
     part = fold(events, (), ending, [*(folder / source for source in sources), folder])
     return Run((), part.build, part.imported, False, part.notes, "")
 
@@ -123,11 +122,13 @@ def _fault_spec(fault: Injection | None) -> dict[str, str] | None:
     return {"file": str(fault.file), "function": fault.function, "seam": fault.seam}
 
 
-def _run_child(spec: dict[str, Any], scratch: Path) -> tuple[list[Event], Ending]:
+def _run_child(
+    spec: Spec, scratch: Path, children: Children
+) -> tuple[list[Event], Ending]:
     events: list[Event] = []
     spec = {"timeout_s": 10.0, "ini": "", "report": str(scratch / "report.txt"),
             "basetemp": str(scratch / "tmp"), **spec}
-    with _child(spec, scratch) as (process, channel):
+    with children.start(spec, scratch / "output.txt") as (process, channel):
         for event in _read(channel, process, spec["timeout_s"] + GRACE_S):
             if isinstance(event, Ending):
                 return events, event
@@ -135,72 +136,8 @@ def _run_child(spec: dict[str, Any], scratch: Path) -> tuple[list[Event], Ending
     raise AssertionError("a child always has an ending")
 
 
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A folder of our own outside the learner's, gone afterwards whatever happened."""
-    path = Path(tempfile.gettempdir()).resolve() / f"course-{os.getpid()}-{time.monotonic_ns()}"
-    try:
-        path.mkdir(mode=0o700)
-        yield path
-    finally:
-        remove_tree(path)
-
-
-def remove_tree(path: Path) -> None:
-    """Remove a folder that we made, read-only parts included; a missing one is fine."""
-
-    def make_writable(function: Any, name: str, _: Any) -> None:
-        with suppress(OSError):
-            Path(name).parent.chmod(0o700)
-            Path(name).chmod(0o700)
-            function(name)
-
-    shutil.rmtree(path, onerror=make_writable)
-
-
-@contextmanager
-def _child(spec: dict[str, Any], scratch: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The running child and the descriptor of its events; nothing of it is left afterwards."""
-    events_in, events_out = os.pipe()
-    life_in, life_out = os.pipe()
-    process: subprocess.Popen[bytes] | None = None
-    try:
-        with (scratch / "output.txt").open("ab") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-B", str(HERE / "plugin.py"),
-                 json.dumps({**spec, "events": events_out, "life": life_in})],
-                cwd=spec["folder"], env=_environment(), stdin=subprocess.DEVNULL,
-                stdout=output, stderr=output, pass_fds=(events_out, life_in),
-                start_new_session=True,
-            )
-        os.close(events_out)
-        events_out = -1
-        yield process, events_in
-    finally:
-        for fd in (events_in, events_out, life_in, life_out):
-            if fd >= 0:
-                os.close(fd)
-        if process is not None:
-            kill_group(process)
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the child's whole process group and reap the child."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _environment() -> dict[str, str]:
-    """Only what a program needs: no PYTEST_*, PYTHON*, COVERAGE_* from outside."""
-    kept = {name: value for name, value in os.environ.items()
-            if name in KEPT or name.startswith("LC_")}
-    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONSAFEPATH": "1"}
-
-
 def _read(
-    channel: int, process: subprocess.Popen[bytes], limit_s: float
+    channel: int, process: Process, limit_s: float
 ) -> Iterator[Event | Ending]:
     """The child's events as they come, then its ending."""
     os.set_blocking(channel, False)
@@ -278,32 +215,3 @@ def _keep_log(output: Path, log_to: Path | None) -> str:
         return str(log_to)
     return ""
 
-
-def run_command(line: str, folder: Path, limit_s: float = 120.0) -> tuple[int, str]:
-    """Run a command line of a text in `folder` as a learner would; exit status and output.
-
-    `course` and `python` in it are this kit and this interpreter.
-    """
-    with scratch_folder() as scratch:
-        bin_folder = scratch / "bin"
-        bin_folder.mkdir()
-        for name, start in (("course", "-m course"), ("python", ""), ("python3", "")):
-            script = f'#!/bin/sh\nexec "{sys.executable}" {start} "$@"\n'
-            (bin_folder / name).write_text(script)
-            (bin_folder / name).chmod(0o755)
-        environment = {name: value for name, value in os.environ.items() if name in KEPT}
-        environment |= {"PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}",
-                        "PYTHONPATH": str(HERE.parent), "PYTHONSAFEPATH": "1",
-                        "PYTHONDONTWRITEBYTECODE": "1"}
-        with (scratch / "output.txt").open("w+b") as output:
-            process = subprocess.Popen(["/bin/sh", "-c", line], cwd=folder, env=environment,
-                                       stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                       start_new_session=True)
-            try:
-                status = process.wait(limit_s)
-            except subprocess.TimeoutExpired:
-                status = 124
-            finally:
-                kill_group(process)
-            output.seek(0)
-            return status, output.read(OUTPUT_SHOWN).decode(errors="backslashreplace")

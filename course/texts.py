@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from course.children import run_command
 from course.outline import Chapter, Course
-from course.runner import run_command
 from course.strays import TEXTS
 
 FENCE = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)

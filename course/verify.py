@@ -14,13 +14,15 @@ from pathlib import Path
 from course import practice, starters, texts
 from course.blank import blank_bodies
 from course.checkpoints import with_tests
+from course.children import Children
 from course.errors import CourseError
 from course.faults import inject
 from course.labs import run_labs
 from course.leaks import find_leaks
 from course.outline import Chapter, Course, Lab, module_path
 from course.results import Json, RunResult, Verdict
-from course.runner import Injection, scratch_folder
+from course.runner import Injection
+from course.scratch import scratch_folder
 from course.snapshot import File, Tree, check_lock, checkpoint, read_tree, write_tree
 from course.start import not_as_declared, prove_start
 from course.strays import find_strays
@@ -84,6 +86,7 @@ class Stage:
     solved: Path
     scratch: Path
     tree: Tree
+    children: Children
     killers: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -109,12 +112,12 @@ def prove(
         except CourseError as problem:
             defects.append(Defect(name, "manifest", problem.message))
     defects += [Defect("course", "files", text) for text in find_strays(course, chapters)]
-    with scratch_folder() as scratch:
+    with scratch_folder() as scratch, Children(warm=True) as children:
         work: list[Job] = []
         stages: list[Stage] = []
         for chapter in chapters:
             try:
-                stages.append(_stage(course, chapter, scratch / chapter.name))
+                stages.append(_stage(course, chapter, scratch / chapter.name, children))
                 work += _jobs(stages[-1], repeat)
             except CourseError as problem:
                 defects.append(Defect(chapter.name, "checkpoint", problem.message))
@@ -149,13 +152,13 @@ def _safely(job: Job) -> Problems:
         return [problem.message]
 
 
-def _stage(course: Course, chapter: Chapter, scratch: Path) -> Stage:
+def _stage(course: Course, chapter: Chapter, scratch: Path, children: Children) -> Stage:
     line = tuple(course.chapter(name) for name in course.line_to(chapter.id))
     tree = checkpoint(course, chapter.id)
     solved = scratch / "solved"
     solved.mkdir(parents=True)
     write_tree(with_tests(course, line, tree), solved)
-    return Stage(course, chapter, line, solved, scratch, tree)
+    return Stage(course, chapter, line, solved, scratch, tree, children)
 
 
 def _jobs(stage: Stage, repeat: int) -> Iterator[Job]:
@@ -197,7 +200,8 @@ def _every_lab_red(stage: Stage, desk: Path) -> Problems:
     """In the untouched practice every case says its lab's first red, or that of a lab it needs."""
     problems = []
     reds = {lab.id: lab.first_red for lab in stage.chapter.labs}
-    for judged in run_labs(desk, stage.line, stage.chapter.labs).labs:
+    for judged in run_labs(
+        desk, stage.line, stage.chapter.labs, children=stage.children).labs:
         lab = stage.chapter.lab(judged.id)
         declared = {lab.first_red, *(reds[need] for need in _needed(stage.chapter, lab))}
         for case in judged.cases:
@@ -211,7 +215,8 @@ def _every_lab_red(stage: Stage, desk: Path) -> Problems:
 def _green(stage: Stage, seed: int | None) -> Problems:
     """Every lab of every chapter up to this one is green on this chapter's checkpoint."""
     labs = [lab for chapter in stage.line for lab in chapter.labs]
-    return _reds(run_labs(stage.solved, stage.line, labs, shuffle=seed))
+    return _reds(run_labs(stage.solved, stage.line, labs, shuffle=seed,
+                          children=stage.children))
 
 
 def _alone(stage: Stage, lab: Lab) -> Problems:
@@ -226,7 +231,8 @@ def _alone(stage: Stage, lab: Lab) -> Problems:
     else:
         before = next(fault for fault in stage.chapter.faults if fault.id == lab.before)
         injection = Injection(stage.faults_file, before.function, before.seam)
-    seen = run_labs(folder, stage.line, [lab, *others], fault=injection)
+    seen = run_labs(folder, stage.line, [lab, *others], fault=injection,
+                    children=stage.children)
     wrong = not_as_declared(lab, seen.labs[0])
     return ([wrong] if wrong else []) + _reds(
         replace(seen, labs=seen.labs[1:]), f" although it does not need lab {lab.id}")
@@ -263,7 +269,8 @@ def _needed(chapter: Chapter, lab: Lab) -> set[str]:
 def _killed(stage: Stage, fault_id: str) -> Problems:
     fault = next(one for one in stage.chapter.faults if one.id == fault_id)
     lab = stage.chapter.lab(fault.lab)
-    result = inject(stage.solved, stage.chapter, lab, fault, stage.faults_file)
+    result = inject(stage.solved, stage.chapter, lab, fault, stage.faults_file,
+                    children=stage.children)
     if not result.source:
         return [f"labs/{stage.chapter.name}/faults.py has no function {fault.function}"]
     stage.killers[fault_id] = result.killers

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from course.outline import load_course
 from course.practice import make
-from course.runner import remove_tree, scratch_folder
+from course.scratch import remove_tree, scratch_folder
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 COURSE = [str(Path(sys.executable).with_name("course"))]

@@ -429,8 +429,10 @@ def test_our_own_lack_of_descriptors_is_not_the_students_fault(
         take(pack_folder(tmp_path, {WANT: CODE}), ALLOWED)
 
 
-def test_a_file_swapped_for_a_link_in_between(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["link", "pipe", "second name"])
+def test_a_file_swapped_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """What is opened is what was looked at; a race ends in an error, not in a secret."""
     (tmp_path / "secret").write_bytes(b"SECRET")
@@ -441,7 +443,12 @@ def test_a_file_swapped_for_a_link_in_between(
         found = real(name, *args, **kwargs)  # type: ignore[arg-type]
         if name == "resources.py":
             (desk / WANT).unlink()
-            (desk / WANT).symlink_to(tmp_path / "secret")
+            if kind == "link":
+                (desk / WANT).symlink_to(tmp_path / "secret")
+            elif kind == "pipe":
+                os.mkfifo(desk / WANT)
+            else:
+                os.link(tmp_path / "secret", desk / WANT)
         return found
 
     monkeypatch.setattr(os, "stat", swapping)
@@ -626,6 +633,25 @@ def test_a_million_headers_cost_seconds_at_most(tmp_path: Path) -> None:
     started = time.monotonic()
     assert cause(tmp_path / "many.tar.gz")
     assert time.monotonic() - started < 20
+
+
+def test_a_header_that_does_not_add_up(tmp_path: Path) -> None:
+    """A flipped bit in a header is noticed."""
+    target = tar_of(tmp_path, member(WANT))
+    data = bytearray(target.read_bytes())
+    data[0] ^= 1
+    target.write_bytes(data)
+    assert "damaged" in cause(target)
+
+
+def test_a_size_in_binary(tmp_path: Path) -> None:
+    """The other way to write a size, which tools use above 8 GiB."""
+    header = bytearray(tar_of(tmp_path, member(WANT)).read_bytes()[:512])
+    header[124:136] = b"\x80" + len(CODE).to_bytes(11, "big")
+    header[148:156] = b" " * 8
+    header[148:156] = f"{sum(header):06o}\0 ".encode()
+    (tmp_path / "binary.tar").write_bytes(bytes(header) + CODE.ljust(512, b"\0") + bytes(1024))
+    assert take(tmp_path / "binary.tar", ALLOWED).files == {WANT: CODE}
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 511, 512, 700, 1024])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from course.grades import Batch
 from course.render.csv import COLUMNS, cell, table, table_for_excel
 from course.render.plain import line
-from tests.arbitrary import HOSTILE, anything, batches, everything_hostile, ordinary
+from tests.arbitrary import HOSTILE, anything, batches, everything_hostile, ordinary, quickly
 
 STARTS = tuple("=+-@\t\r\n＝＋－＠")
 
@@ -26,6 +26,7 @@ def rows_of(data: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(data.decode(), newline=""), strict=True))
 
 
+@quickly
 @given(batches())
 def test_every_lab_is_a_row_and_every_row_a_line(batch: Batch) -> None:
     """All columns, in order; the cells hold what the grade holds."""
@@ -40,6 +41,7 @@ def test_every_lab_is_a_row_and_every_row_a_line(batch: Batch) -> None:
     assert "\n" not in data.decode().replace("\r\n", "")
 
 
+@quickly
 @given(batches(), st.sampled_from(",;\t"))
 def test_no_cell_is_a_formula_whatever_the_separator(batch: Batch, separator: str) -> None:
     """Also where a program takes semicolons or tabs for what separates cells."""
@@ -48,6 +50,7 @@ def test_no_cell_is_a_formula_whatever_the_separator(batch: Batch, separator: st
             assert not value.strip(" \"'").startswith(STARTS) or value.lstrip(" \"").startswith("'")
 
 
+@quickly
 @given(st.builds(str.__add__, st.sampled_from(["", "=", " =", "\t=", "\r=", "'="]), anything))
 def test_a_spreadsheet_library_takes_no_cell_for_a_formula(text: str) -> None:
     """openpyxl calls a cell a formula by what it begins with."""
@@ -57,12 +60,14 @@ def test_a_spreadsheet_library_takes_no_cell_for_a_formula(text: str) -> None:
     assert sheet["A1"].data_type != "f"
 
 
+@quickly
 @given(st.text("abc xyz 0123456789 ,()[]尚未", max_size=20))
 def test_harmless_text_is_not_changed(text: str) -> None:
     """The guard is seen only where it guards."""
     assert cell(text) == text == line(text)
 
 
+@quickly
 @given(batches())
 def test_points_of_the_rows_add_up(batch: Batch) -> None:
     """Points are numbers; a submission that is not graded has none."""

@@ -15,7 +15,7 @@ from course.outline import Course
 from course.render.gradescope import _check_sums, crashed, gradescope
 from course.render.plain import line, plain
 from course.render.wording import items
-from tests.arbitrary import batches, everything_hostile, ordinary
+from tests.arbitrary import batches, everything_hostile, ordinary, quickly
 from tests.strict_json import loads
 
 # https://gradescope-autograders.readthedocs.io/en/latest/specs/, every field that it names.
@@ -52,6 +52,7 @@ def read(data: bytes) -> Any:
     return document
 
 
+@quickly
 @given(batches(1, 1))
 def test_the_document_fits_and_says_the_same(batch: Batch) -> None:
     """Fields, sums and words; everything is shown as text, never as HTML or Markdown."""
@@ -67,6 +68,7 @@ def test_the_document_fits_and_says_the_same(batch: Batch) -> None:
     assert set(shown) == {"text"}
 
 
+@quickly
 @given(batches(1, 1))
 def test_only_a_passed_submission_has_no_failed_test(batch: Batch) -> None:
     """A rejected, late or ungradable one shows at least one failed test."""

@@ -9,7 +9,7 @@ from lxml import etree
 from course.grades import Batch, Grade, Status
 from course.render.junit import junit, xml
 from course.render.wording import items
-from tests.arbitrary import batches, everything_hostile, ordinary
+from tests.arbitrary import batches, everything_hostile, ordinary, quickly
 
 ELEMENTS = {"testsuites": 0, "testsuite": 1, "properties": 2, "property": 3, "testcase": 2,
             "failure": 3, "error": 3, "system-out": 3}
@@ -24,6 +24,7 @@ def suites_of(batch: Batch) -> list[junitparser.TestSuite]:
     return list(junitparser.JUnitXml.fromstring(junit(batch)))
 
 
+@quickly
 @given(batches())
 def test_every_submission_is_a_suite_with_its_own_words(batch: Batch) -> None:
     """Names, titles and reasons come back as they were, with control characters made visible."""
@@ -37,6 +38,7 @@ def test_every_submission_is_a_suite_with_its_own_words(batch: Batch) -> None:
             assert said == xml(item.text)
 
 
+@quickly
 @given(batches())
 def test_a_suite_is_green_where_the_submission_passed_and_only_there(batch: Batch) -> None:
     """Counts agree with cases; only a passed submission has neither failures nor errors."""
@@ -50,6 +52,7 @@ def all_passed(grade: Grade) -> bool:
     return grade.status is Status.PASSED and all(lab.passed for lab in grade.labs)
 
 
+@quickly
 @given(batches())
 def test_nothing_is_injected(batch: Batch) -> None:
     """A parser that forgives nothing finds known elements in their places, and no others."""
@@ -70,7 +73,7 @@ def test_every_hostile_text_at_once() -> None:
 def test_what_a_class_looks_like() -> None:
     """Points and verdict as properties, the reason in the failure."""
     amy, ben = suites_of(ordinary())
-    properties = {entry.name: entry.value for entry in ben.properties()}
+    properties = {entry.name: entry.value for entry in ben.properties()}  # type: ignore[no-untyped-call]
     assert (amy.failures, ben.failures, ben.errors) == (0, 1, 0)
     assert properties["points"] == "2" and properties["verdict_by"] == "probes"
     text = list(ben)[1].result[0].text

@@ -15,7 +15,8 @@ import pytest
 from course.desk import run_desk
 from course.practice import Practice
 from course.results import Outcome, RunResult
-from course.runner import Suite, remove_tree, run
+from course.runner import Suite, run
+from course.scratch import remove_tree
 from tests.conftest import REPOSITORY, type_course
 
 Solve = Callable[[Practice], Practice]

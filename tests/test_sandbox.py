@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 import pty
+import resource
 import shutil
 import signal
 import socket
@@ -750,6 +752,44 @@ def test_a_command_that_is_not_there_ends_as_in_a_shell() -> None:
     """A missing program is status 127, whichever way the sandbox is made."""
     assert BOX
     assert BOX.run(["/no/such/program"]).exit_status == 127
+
+
+@needs_sandbox
+def test_a_grader_with_many_open_files_can_still_run_one() -> None:
+    """Descriptors above 1,024, which select() cannot wait for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 3000:
+        pytest.skip("this machine allows too few descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3000, hard))
+    kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(1500)]
+    try:
+        assert play("print('fine')").stdout == b"fine\n"
+    finally:
+        for descriptor in kept:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@needs_sandbox
+def test_a_grader_without_descriptors_is_no_verdict() -> None:
+    """Out of descriptors: an error of ours, and nothing half started."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    kept: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (60, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                kept.append(os.open("/dev/null", os.O_RDONLY))
+        for room in range(0, 30, 3):
+            for descriptor in kept[:room]:
+                os.close(descriptor)
+            del kept[:room]
+            with contextlib.suppress(SandboxFailed):
+                play("print('fine')")
+    finally:
+        for descriptor in kept:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @needs_sandbox

@@ -16,11 +16,7 @@ PACKAGE = Path(course.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).with_suffix("").as_posix()
                  for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
 # Each module may import only those above it.
-ORDER = """
-errors results outline signatures snapshot blank advice events runner labs
-render/json render/pages practice faults desk start record find checkpoints starters
-leaks strays texts verify render/report render/terminal demo cli __main__
-""".split()
+ORDER = ["errors", "results", "grades", "outline", "signatures", "snapshot", "blank", "advice", "events", "runner", "labs", "render/plain", "render/json", "render/pages", "practice", "faults", "desk", "start", "record", "find", "checkpoints", "starters", "leaks", "strays", "texts", "verify", "render/wording", "render/junit", "render/csv", "render/gradescope", "render/exercism", "render/markdown", "render/github", "render/html", "render/formats", "gradescope_zip", "render/report", "render/terminal", "demo", "cli", "__main__"]
 APART = {"plugin"}  # programs of their own, which import nothing of ours
 PRINTERS = {"cli", "__main__", "render/terminal", "render/json"}
 PROCESSES = {"runner"}

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from course.outline import Course, load_course
-from course.runner import scratch_folder
+from course.scratch import scratch_folder
 from course.snapshot import Tree, checkpoint, overlay, read_tree, write_tree
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -9,21 +9,19 @@ from course.render.wording import NO_VERDICT, Item, items, verdict
 from course.results import Json
 
 MOST_MESSAGE = 65_535
-STATUS = {Status.PASSED: "pass", Status.FAILED: "fail", Status.TIMEOUT: "fail",
-          Status.REJECTED: "error", Status.UNGRADABLE: "error"}
 
 
 def exercism(batch: Batch) -> bytes:
     """The results of the batch's one submission; `error` only where nothing was judged."""
     (grade,) = batch.grades
-    judged = grade.status not in NO_VERDICT
-    results: Json = {"version": 3, "status": STATUS[grade.status]}
-    if not judged:
-        results["message"] = message(verdict(grade))
+    if grade.status in NO_VERDICT:
+        return document({"version": 3, "status": "error", "message": message(verdict(grade)),
+                         "tests": []})
     tests = [_test(item) for item in items(batch, grade)]
     for task, (test, _) in enumerate(zip(tests, grade.labs, strict=False), 1):
         test["task_id"] = task
-    return document(results | {"tests": tests if judged else []})
+    passed = all(test["status"] == "pass" for test in tests)
+    return document({"version": 3, "status": "pass" if passed else "fail", "tests": tests})
 
 
 def message(text: str) -> str:
@@ -32,7 +30,6 @@ def message(text: str) -> str:
 
 
 def _test(item: Item) -> Json:
-    test: Json = {"name": line(item.name), "status": STATUS[item.status]}
-    if item.status is not Status.PASSED:
-        test["message"] = message(item.text)
-    return test
+    if item.status is Status.PASSED:
+        return {"name": line(item.name), "status": "pass"}
+    return {"name": line(item.name), "status": "fail", "message": message(item.text)}

@@ -47,11 +47,11 @@ FORMATS: Mapping[str, Format] = MappingProxyType({
 
 
 def write_formats(batch: Batch, names: Iterable[str], out: Path) -> list[Path]:
-    """Write results.json and the named formats below `out`, each file whole or not at all."""
+    """Write the named formats below `out`, each file whole or not at all."""
     from course.snapshot import replace_file
 
     written = []
-    for name in dict.fromkeys(["results", *names]):
+    for name in dict.fromkeys(names):
         for path, data in render(batch, FORMATS[name]):
             target = out / path
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,16 @@ from rich.text import Text
 from course.errors import CourseError
 from course.outline import Chapter, Course
 from course.render.plain import plain
-from course.results import Build, CaseError, FaultReport, FirstRed, LabResult, RunResult, Verdict
+from course.results import (
+    Build,
+    CaseError,
+    FaultReport,
+    FaultResult,
+    FirstRed,
+    LabResult,
+    RunResult,
+    Verdict,
+)
 from course.snapshot import Tree, digest
 
 Progress = Callable[[str], None]
@@ -107,23 +116,33 @@ def faults(report: FaultReport) -> None:
         out.print(f"a fault experiment needs a green lab: course test {report.lab}")
         return
     for result in report.faults:
-        good = result.verdict is Verdict.KILLED
-        out.print()
-        out.print(Text.assemble((f"{result.verdict.replace('_', ' ')}: ",
-                                 "bold green" if good else "bold red"), result.id))
-        out.print(Text(f"  invariant  {result.breaks}"))
-        for line in result.source.splitlines():
-            out.print(Text(f"  │ {line}", style="dim"))
-        if result.killers:
-            out.print(Text(f"  red        {', '.join(result.killers)}"))
-        for line in plain(result.message).splitlines()[:8]:
-            out.print(Text(f"    {line}", style="red" if good else "yellow"))
+        _fault(out, result, in_full=len(report.faults) <= 2)
     out.print()
     if report.after:
         out.print(Text("the code as it was, again:"))
         out.print(_lab_line(report.after))
     killed = sum(result.verdict is Verdict.KILLED for result in report.faults)
     out.print(Text(f"faults killed {killed}/{len(report.faults)}", style="bold"))
+    if len(report.faults) > 2:
+        out.print(Text(f"course fault {report.faults[0].id}   shows one with its source",
+                       style="dim"))
+
+
+def _fault(out: Console, result: FaultResult, *, in_full: bool) -> None:
+    """The verdict, the invariant, the test that noticed and what it said."""
+    good = result.verdict is Verdict.KILLED
+    in_full = in_full or not good
+    out.print()
+    out.print(Text.assemble((f"{result.verdict.replace('_', ' ')}: ",
+                             "bold green" if good else "bold red"), result.id))
+    out.print(Text(f"  invariant  {result.breaks}"))
+    for line in result.source.splitlines() if in_full else ():
+        out.print(Text(f"  │ {line}", style="dim"))
+    if result.killers:
+        more = f"  (and {len(result.killers) - 1} more)" if len(result.killers) > 1 else ""
+        out.print(Text(f"  noticed by {result.killers[0]}{more}"))
+    for line in plain(result.message).splitlines()[: 12 if in_full else 2]:
+        out.print(Text(f"    {line}", style="red" if good else "yellow"))
 
 
 def lines(texts: Sequence[str]) -> None:

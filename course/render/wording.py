@@ -10,8 +10,12 @@ from course.render.plain import shortened
 from course.results import FirstRed
 
 NO_VERDICT = (Status.REJECTED, Status.UNGRADABLE)
-MOST_MESSAGE = 4_000
+MOST_MESSAGE = 5_000
 MOST_LINES = 40
+BY_PUBLIC_TESTS = ("Verdicts come from the public tests, which run in one process with the "
+                   "submission: they are not proof against forgery.")
+NO_SANDBOX = ("Graded without a sandbox: what a submission did to this machine or to the verdicts "
+              "is not known.")
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,15 @@ class Item:
 
 def items(batch: Batch, grade: Grade) -> Iterator[Item]:
     """Every lab in order. A submission that is not passed has at least one item that is not."""
+    told = False
     for lab in grade.labs:
-        yield Item(lab.id, lab.title, lab_status(grade, lab), earned(grade, lab), lab.max_points,
-                   (*_reasons(batch, grade, lab), *_first_red(grade, lab.id)))
-    some_lab_is_red = any(lab_status(grade, lab) is not Status.PASSED for lab in grade.labs)
-    if grade.status is not Status.PASSED and (grade.cause or not some_lab_is_red):
+        status = lab_status(grade, lab)
+        lines = [*_reasons(batch, grade, lab), *_first_red(grade, lab.id)]
+        if status is not Status.PASSED and not told:
+            told = True
+            lines.insert(0, verdict(grade))
+        yield Item(lab.id, lab.title, status, earned(grade, lab), lab.max_points, tuple(lines))
+    if grade.status is not Status.PASSED and not told:
         elsewhere = grade.first_red and all(lab.id != grade.first_red.lab for lab in grade.labs)
         yield Item("submission", "", grade.status, 0.0, 0.0,
                    (verdict(grade), *(_first_red(grade) if elsewhere else ())))
@@ -84,17 +92,14 @@ def remarks(batch: Batch) -> list[str]:
     """What a reader must know about all verdicts of this batch."""
     said = []
     if batch.verdict_by != "probes":
-        said.append(f"Verdicts come from the {batch.verdict_by} tests, which run in one process "
-                    "with the submission: they are not proof against forgery.")
+        said.append(BY_PUBLIC_TESTS)
     if batch.sandbox == "none":
-        said.append("Graded without a sandbox: what a submission did to this machine or to the "
-                    "verdicts is not known.")
+        said.append(NO_SANDBOX)
     return said
 
 
 def _reasons(batch: Batch, grade: Grade, lab: LabGrade) -> Iterator[str]:
     if grade.status in NO_VERDICT:
-        yield verdict(grade)
         return
     by_probes = batch.verdict_by == "probes"
     if by_probes:

@@ -44,9 +44,10 @@ def test_digest_tells_any_two_trees_apart():
     digests = [plugin_content.tree_digest(tree) for tree in trees]
     assert len(set(digests)) == len(trees)
     assert all(digest.startswith("sha256:") and len(digest) == 71 for digest in digests)
-    assert plugin_content.tree_digest({"b": b"2", "a": b"1"}) == plugin_content.tree_digest(
-        {"a": b"1", "b": b"2"}
-    )
+    known = {"tool.py": b"x = 1\n", "plugin.json": b"{}"}
+    expected = "sha256:2324d083de673792beb0674e9663808522ddbb86c41794a8cbc60f472ccfc47f"
+    assert plugin_content.tree_digest(known) == expected
+    assert plugin_content.tree_digest(dict(sorted(known.items()))) == expected
 
 
 def test_content_is_every_file_as_it_was_read(tmp_path):

@@ -39,7 +39,7 @@ WRONG = (
         (ROOTS,),
     ),
     Wrong(
-        "kinds are listed in the order of the alphabet backwards",
+        "the list is in the order of folders",
         "key=lambda item: (KINDS.index(item.kind), item.name)",
         "key=lambda item: (item.source.parent.name, item.name)",
         (ROOTS,),
@@ -64,14 +64,14 @@ WRONG = (
     ),
     Wrong(
         "CRLF ends no header",
-        r'(?:\xef\xbb\xbf)?---\r?\n((?:.*\n)*?)---(?:\r?\n|\Z)',
-        r'(?:\xef\xbb\xbf)?---\n((?:.*\n)*?)---(?:\n|\Z)',
+        r"(?:\xef\xbb\xbf)?---\r?\n((?:.*\n)*?)---(?:\r?\n|\Z)",
+        r"(?:\xef\xbb\xbf)?---\n((?:.*\n)*?)---(?:\n|\Z)",
         (NO_BODY,),
     ),
     Wrong(
         "a missing end is the end of the file",
-        r'((?:.*\n)*?)---(?:\r?\n|\Z)',
-        r'((?:.*\n)*?)(?:---(?:\r?\n|\Z)|(?=Do it))',
+        r"((?:.*\n)*?)---(?:\r?\n|\Z)",
+        r"((?:.*\n)*?)(?:---(?:\r?\n|\Z)|(?=Do it))",
         (NO_BODY,),
     ),
     Wrong(
@@ -168,8 +168,8 @@ WRONG = (
     ),
     Wrong(
         "an answer that is true is trust",
-        'fault, answer = await _attempt(is_trusted, replace(source), expect=bool)',
-        'fault, answer = await _attempt(is_trusted, replace(source))\n    answer = bool(answer)',
+        "fault, answer = await _attempt(is_trusted, replace(source), expect=bool)",
+        "fault, answer = await _attempt(is_trusted, replace(source))\n    answer = bool(answer)",
         (TRUST,),
     ),
     Wrong(
@@ -179,13 +179,13 @@ WRONG = (
         (TRUST,),
     ),
     Wrong(
-        "tools are registered at once",
-        "        self._tools.append(tool)\n",
-        "        self._tools.append(tool)\n        _REGISTRIES[-1].register(tool)\n",
+        "a factory that failed is committed too",
+        "        staging._closed = True\n    host._commit(source.id, staging)\n",
+        "        staging._closed = True\n        host._commit(source.id, staging)\n",
         (WHOLE,),
     ),
     Wrong(
-        "the hooks and the id come before the tools",
+        "tools are registered one by one",
         "        self._registry.register_all(staging._tools)\n",
         "        for tool in staging._tools:\n            self._registry.register(tool)\n",
         (WHOLE,),
@@ -240,22 +240,22 @@ WRONG = (
     ),
     Wrong(
         "the first observer that fails is the last",
-        '                await self._ask("after_tool_result", owner, observer, _copy(call, result))\n',
-        '                if (await self._ask("after_tool_result", owner, observer, result))[0]:\n'
-        "                    break\n",
+        'await self._ask("after_tool_result", owner, observer, _copy(call, result))',
+        'if (await self._ask("after_tool_result", owner, observer, result))[0]:\n'
+        "                    break",
         (OBSERVERS,),
     ),
     Wrong(
         "an observer's failure is the result",
-        '                await self._ask("after_tool_result", owner, observer, _copy(call, result))\n',
-        '                if (await self._ask("after_tool_result", owner, observer, result))[0]:\n'
-        '                    result = _blocked(call, ctx, "HOOK_FAILED", owner, "observer")\n',
+        'await self._ask("after_tool_result", owner, observer, _copy(call, result))',
+        'if (await self._ask("after_tool_result", owner, observer, result))[0]:\n'
+        '                    result = _blocked(call, ctx, "HOOK_FAILED", owner, "observer")',
         (OBSERVERS,),
     ),
     Wrong(
         "a core that raises ends the run",
-        "    except (Exception, SystemExit) as error:\n        return error_result(call, \"TOOL_FAILED\"",
-        "    except SystemExit as error:\n        return error_result(call, \"TOOL_FAILED\"",
+        "    except (Exception, SystemExit) as error:\n        return error_result(",
+        "    except SystemExit as error:\n        return error_result(",
         (OBSERVERS,),
     ),
 )

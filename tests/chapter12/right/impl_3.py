@@ -83,7 +83,10 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceDiagnostic:
-    """Why `source` is not listed: it is no use, a link leads out, or `winner` came first."""
+    """Why a file is not listed: it is no use, a link leads out, or `winner` came first.
+
+    source is its path in the real root, before any link is followed; of a loser, the real path.
+    """
 
     kind: Literal["invalid", "escape", "shadowed"]
     source: Path

@@ -49,7 +49,7 @@ def contained(root: Path, request: str, *, must_exist: bool = True) -> Path:
 
 
 # Windows drops a dot or a blank at the end, keeps device names, and reads `:` as a stream.
-_AMBIGUOUS = re.compile(r"(?i)[. ]$|:|^(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+_AMBIGUOUS = re.compile(r"(?i)[. ]$|:|^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)")
 
 
 def _is_text(request: str) -> bool:

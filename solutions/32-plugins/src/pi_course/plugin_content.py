@@ -40,7 +40,10 @@ class ContentLimits:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Every file but the signature, by relative path with `/`; their digest; the signature."""
+    """A plugin's files by relative path with `/`, their digest, and its signature if it has one.
+
+    files refuses every change, holds no signature, and belongs to nobody else.
+    """
 
     files: Mapping[str, bytes] = field(repr=False)
     digest: str

@@ -50,7 +50,10 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceDiagnostic:
-    """Why `source` is not listed: it is no use, a link leads out, or `winner` came first."""
+    """Why a file is not listed: it is no use, a link leads out, or `winner` came first.
+
+    source is its path in the real root, before any link is followed; of a loser, the real path.
+    """
 
     kind: Literal["invalid", "escape", "shadowed"]
     source: Path
@@ -166,8 +169,9 @@ def discover_resources(
     A root may hold AGENTS.md (instructions:AGENTS), skills/<folder>/SKILL.md (skill:<the name in
     its header>) and prompts/<name>.md (template:<name>), spelt exactly so. A header is a line
     `---`, lines `key: value` of plain text with name and description among them, a line `---`.
-    Names: [A-Za-z0-9][A-Za-z0-9._-]{0,63}. Of a skill only the header is read and kept. Links are
-    followed while they stay inside the root, for a SKILL.md inside its folder.
+    Names: [A-Za-z0-9][A-Za-z0-9._-]{0,63}. Of a skill only the header is kept. Links are followed
+    while they stay inside the root, for a SKILL.md inside its folder. Whatever else lies in
+    skills/ is a bad skill; only names that begin with a dot are passed over.
 
     Sorted by kind as in KINDS, then by name. A file that is no use costs only itself: it is a
     diagnostic, and so is a loser. Roots that are one real folder count once.
