@@ -5,16 +5,23 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from course.results import CaseError
 
 
-def advise(error: CaseError, folder: Path, first_reds: Iterable[str] = ()) -> str | None:
-    """What to do about this error, or None where the error says it all."""
-    if error.type == "NotImplementedError" and error.first_line in set(first_reds):
-        return "not written yet: this is the place to start"
+def advise(
+    error: CaseError, folder: Path, first_reds: Mapping[str, str], lab_id: str = ""
+) -> str | None:
+    """What to do about this error of a lab's test, or None where the error says it all.
+
+    `first_reds` maps each first red to the lab whose scaffold raises it.
+    """
+    if error.type == "NotImplementedError" and error.first_line in first_reds:
+        lab = first_reds[error.first_line]
+        return ("not written yet: this is the place to start" if lab == lab_id
+                else f"lab {lab} is not written yet: start there")
     for type_pattern, message_pattern, text in _ADVICE:
         if re.fullmatch(type_pattern, error.type) and (
             found := re.search(message_pattern, error.message)

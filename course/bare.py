@@ -59,7 +59,7 @@ def _run(words: Sequence[str], place: Path, limits: Limits) -> int | None:
             stdout=stdout, stderr=stderr, start_new_session=True,
         )
     try:
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, AttributeError):  # only Linux can, from outside
             for kind, most in ((resource.RLIMIT_FSIZE, limits.file_size),
                                (resource.RLIMIT_CORE, 0)):
                 resource.prlimit(process.pid, kind, (most, most))

@@ -18,8 +18,8 @@ from course.submission import Submission
 FOR_PROBES = 0.6  # of the time of a submission; what they leave is for the public tests
 LONGEST_MESSAGE = 4_000  # characters of the first red's message
 MOST_NOTES, LONGEST_NOTE = 8, 200
-WHY = {"late": " (no answer in time)", "silent": " (no answer)", "long": " (too long an answer)",
-       "contradictory": " (two answers)"}
+WHY = {"late": " (no answer in time)", "silent": " (no answer)", "raised": " (it raised)",
+       "long": " (too long an answer)", "contradictory": " (two answers)"}
 NO_WALLS = "graded without a sandbox: this verdict is not to be trusted"
 BY_PUBLIC = "this chapter has no hidden probes: its verdicts are not proof against forgery"
 

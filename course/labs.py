@@ -48,7 +48,7 @@ def run_labs(
         for limit, group in groupby(labs, key=lambda lab: lab.timeout_s)  # one child a limit
     ]
     cases = {case.id: case for part in runs for case in part.cases}
-    reds = [lab.first_red for c in chapters for lab in c.labs]
+    reds = {lab.first_red: lab.id for c in chapters for lab in c.labs}
     results = tuple(lab_result(lab, cases, folder, reds, lang) for lab in labs)
     build = _judged_build(folder, chapter, runs[0], expected) if runs else Build(True)
     notes = [note for part in runs for note in part.notes] + shadowing(folder)
@@ -84,7 +84,7 @@ def build_chapter(folder: Path, chapter: Chapter, expected: Expected | None) -> 
 
 
 def lab_result(
-    lab: Lab, cases: Mapping[str, CaseResult], folder: Path, reds: Sequence[str], lang: str
+    lab: Lab, cases: Mapping[str, CaseResult], folder: Path, reds: Mapping[str, str], lang: str
 ) -> LabResult:
     found = []
     for node in lab.node_ids:
@@ -92,7 +92,7 @@ def lab_result(
         if case.outcome is Outcome.SKIPPED and case.error is None:
             case = replace(case, error=CaseError("Skipped", "a skipped test does not count"))
         if case.error:
-            advice = advise(case.error, folder, reds)
+            advice = advise(case.error, folder, reds, lab.id)
             case = replace(case, error=replace(case.error, advice=advice))
         found.append(case)
     return LabResult(lab.id, lab.title.in_language(lang), lab.count, tuple(found))
@@ -104,7 +104,7 @@ def _judged_build(folder: Path, chapter: Chapter, seen: Run, expected: Expected 
         error = seen.build.error
     if error is None:
         return Build(True)
-    return Build(False, replace(error, advice=advise(error, folder)))
+    return Build(False, replace(error, advice=advise(error, folder, {})))
 
 
 def _static_error(

@@ -28,9 +28,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Key = tuple[str, int]  # a probe's name and the number of the salt
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 DEEPEST = 40  # levels of one observation
 MOST_PARTS = 20_000  # values in one observation
+OBSERVED = b"="  # begins an answer; an empty one says that the probe raised
 TASKS = "/proc/self/task"
 SCRIPT = str(Path(__file__).absolute())
 
@@ -142,10 +144,11 @@ class Report:
 
 
 class Child:
-    """One running (probe, salt): its process, the pipe of its answer, what came of it so far."""
+    """A running process: the keys that it has not answered yet, in order, and what it wrote."""
 
-    def __init__(self, name: str, salt: int, pid: int, pipe: int, folder: Path) -> None:
-        self.name, self.salt, self.pid, self.pipe, self.folder = name, salt, pid, pipe, folder
+    def __init__(self, keys: Sequence[Key], pid: int, pipe: int) -> None:
+        self.keys = deque(keys)
+        self.pid, self.pipe = pid, pipe
         self.answer = bytearray()
         self.started = time.monotonic()
 
@@ -157,19 +160,22 @@ class Child:
         with contextlib.suppress(OSError):
             os.waitpid(self.pid, 0)
         os.close(self.pipe)
-        with contextlib.suppress(Exception):  # too deep, too many, not ours any more
-            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Examiner:
-    """Asks every probe under every salt, a few at a time, and reports each answer as it comes."""
+    """Asks every probe under every salt and reports each answer as it comes.
+
+    A few processes run side by side, each with `group` keys, one after the other. Where a process
+    ends too early or hangs, the key in hand has no answer and the others get a new process.
+    """
 
     def __init__(
         self, spec: dict[str, Any], report: Report, ask: Callable[[str, Salt], object]
     ) -> None:
         self.spec, self.report, self.ask = spec, report, ask
-        self.waiting = deque((name, salt) for salt in range(len(spec["salts"]))
-                             for name in spec["names"])
+        keys = [(name, salt) for salt in range(len(spec["salts"])) for name in spec["names"]]
+        groups = -(-len(keys) // spec["group"])
+        self.waiting = deque(keys[number::groups] for number in range(groups))
         self.running: dict[int, Child] = {}
         self.late: set[str] = set()
         self.poll = select.poll()
@@ -185,64 +191,92 @@ class Examiner:
             now = time.monotonic()
             for child in list(self.running.values()):
                 if now - child.started >= self.spec["probe_s"]:
-                    self.late.add(child.name)
-                    self._finish(child, problem="late")
+                    self.late.add(child.keys[0][0])
+                    self._answered(child, problem="late")
+                    self._end(child)
 
     def _start_next(self) -> bool:
-        name, salt = self.waiting[0]
-        if name in self.late:  # it does not agree any more: no second wait for it
+        keys = [key for key in self.waiting[0] if not self._given_up(key)]
+        if not keys:
             self.waiting.popleft()
-            self.report.send(probe=name, salt=salt, problem="late")
             return True
         reading, writing = os.pipe()
-        folder = self.scratch / f"probe-{os.getpid()}-{len(self.waiting)}"
         try:
             pid = os.fork()
         except OSError:  # so many processes were left behind that there is no room for ours
             os.close(reading)
             os.close(writing)
+            self.waiting[0] = keys
             self._sweep()
             return False
         if pid == 0:
-            self._answer(name, salt, folder, writing)
+            self._answer(keys, writing)
         os.close(writing)
         self.waiting.popleft()
-        child = Child(name, salt, pid, reading, folder)
-        self.running[reading] = child
+        self.running[reading] = Child(keys, pid, reading)
         self.poll.register(reading, select.POLLIN | select.POLLHUP)
         return True
 
-    def _answer(self, name: str, salt: int, folder: Path, pipe: int) -> None:
-        """In the fork: run the probe, write the observation, be gone."""
+    def _given_up(self, key: Key) -> bool:
+        """A probe that was late once does not agree any more: there is no second wait for it."""
+        if key[0] in self.late:
+            self.report.send(probe=key[0], salt=key[1], problem="late")
+        return key[0] in self.late
+
+    def _answer(self, keys: Sequence[Key], pipe: int) -> None:
+        """In the fork: run the probes, write each observation as a line, be gone."""
         try:
             os.setsid()
-            folder.mkdir(mode=0o700)
-            made = Salt(f"{self.spec['salts'][salt]}/{name}", folder)
-            answer = canonical(plain(self.ask(name, made)))
-            data = answer.encode() + b"\n"
-            while data:
-                data = data[os.write(pipe, data) :]
+            for name, salt in keys:
+                try:
+                    folder = self.scratch / f"{name}-{salt}-{os.getpid()}"
+                    folder.mkdir(mode=0o700)
+                    made = Salt(f"{self.spec['salts'][salt]}/{name}", folder)
+                    data = OBSERVED + canonical(plain(self.ask(name, made))).encode()
+                except Exception:
+                    data = b""
+                data += b"\n"
+                while data:
+                    data = data[os.write(pipe, data) :]
         finally:
             os._exit(0)
 
     def _read(self, child: Child) -> None:
         data = os.read(child.pipe, 65536)
         child.answer += data
-        if b"\n" in child.answer:
-            text = bytes(child.answer[: child.answer.index(b"\n")])
-            self._finish(child, observation=text.decode("utf-8", "replace"))
-        elif len(child.answer) > self.spec["answer_bytes"]:
-            self._finish(child, problem="long")
-        elif not data:
-            self._finish(child, problem="silent")
+        while child.keys and b"\n" in child.answer:
+            line, _, child.answer = child.answer.partition(b"\n")
+            text = line.decode("ascii", "replace")
+            if len(text) > self.spec["answer_bytes"]:
+                self._answered(child, problem="long")
+            elif text:
+                self._answered(child, observation=text[len(OBSERVED) :])
+            else:
+                self._answered(child, problem="raised")
+        if child.keys and not data:
+            self._answered(child, problem="silent")
+        elif child.keys and len(child.answer) > self.spec["answer_bytes"]:
+            self._answered(child, problem="long")
+        elif child.keys:
+            return
+        self._end(child)
 
-    def _finish(self, child: Child, **outcome: str) -> None:
+    def _answered(self, child: Child, **outcome: str) -> None:
+        name, salt = child.keys.popleft()
+        child.started = time.monotonic()
+        self.report.send(probe=name, salt=salt, **outcome)
+
+    def _end(self, child: Child) -> None:
         self.poll.unregister(child.pipe)
         del self.running[child.pipe]
         child.end()
-        if len(outcome.get("observation", "")) > self.spec["answer_bytes"]:
-            outcome = {"problem": "long"}
-        self.report.send(probe=child.name, salt=child.salt, **outcome)
+        if child.keys:
+            self.waiting.appendleft(list(child.keys))
+        room = os.statvfs(self.scratch)
+        if room.f_bavail < room.f_blocks // 2 and not self.running and self.spec["alone"]:
+            for folder in self.scratch.iterdir():
+                with contextlib.suppress(Exception):  # too deep, too many, not ours any more
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _patience_ms(self) -> float:
         if not self.running:

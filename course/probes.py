@@ -23,7 +23,8 @@ from course.sandbox import SandboxResult
 
 DRIVER = ".kit/probe_driver.py"
 ANSWER = 64 * 1024  # bytes of one observation
-AT_ONCE = 4  # probes that run side by side, most of them waiting for a clock
+AT_ONCE = 6  # processes side by side, most of them waiting for a clock
+TOGETHER, ALONE = 8, 1  # questions that one process answers: quickly, or each for itself
 ALARM = 128 + 14
 TRIES = 3  # of the reference, to give the same answers twice
 
@@ -60,6 +61,7 @@ class Question:
     modules: tuple[str, ...]
     budget_s: float
     fault: Mapping[str, str] | None = None
+    group: int = ALONE
 
     @property
     def keys(self) -> Iterator[Key]:
@@ -72,6 +74,7 @@ class Question:
             "modules": self.modules, "sources": ["src"], "fault": self.fault,
             "site": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
             "import_s": self.budget_s / 3, "probe_s": self.budget_s / 6, "at_once": AT_ONCE,
+            "group": self.group,
             "answer_bytes": ANSWER, "alone": alone,
         }).encode()
 

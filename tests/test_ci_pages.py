@@ -79,7 +79,7 @@ def test_jobs_read_only_files_that_the_formats_write(tmp_path: Path) -> None:
     """Names in the workflows are those of the files."""
     for name, text in (("github", text_of(GITHUB)), ("gitlab", text_of(GITLAB))):
         formats = re.findall(r"--format (\w+)", text)
-        write_formats(ordinary(), formats, tmp_path / name)
+        write_formats(ordinary(), ["results", *formats], tmp_path / name)
         for path in set(re.findall(r"results/([\w.-]+)", text)):
             assert (tmp_path / name / path).is_file(), path
 
@@ -88,7 +88,7 @@ def test_jobs_read_only_files_that_the_formats_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize("batch", [ordinary(), everything_hostile()], ids=["class", "hostile"])
 def test_the_check_on_github_is_one_document(batch: Batch, tmp_path: Path) -> None:
     """Whatever the reports hold."""
-    write_formats(batch, ["github"], tmp_path / "results")
+    write_formats(batch, ["results", "github"], tmp_path / "results")
     script = GITHUB["jobs"]["report"]["steps"][-1]["run"]
     check = run_script(script, tmp_path, "gh", KEEP, COMMIT="abc", REPOSITORY="o/r")
     assert (check["name"], check["head_sha"], check["conclusion"]) == ("grades", "abc", "neutral")

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from course.grades import Batch, Status
+from course.grades import Batch
 from course.render.html import POLICY, html
 from course.render.plain import plain
-from course.render.wording import items, score
+from course.render.wording import red_items, score
 from tests.arbitrary import batches, everything_hostile, ordinary, quickly
 from tests.html_page import Page
 
@@ -36,8 +36,7 @@ def check(page: Page, batch: Batch) -> None:
     assert page.of("a") == [plain(grade.name) for grade in batch.grades]
     assert [text.strip("\n") for text in page.of("h2")] == [
         f"{plain(g.name)}: {g.status}, {score(g)}".strip("\n") for g in batch.grades]
-    blocks = [plain(item.text) for grade in batch.grades for item in items(batch, grade)
-              if item.status is not Status.PASSED]
+    blocks = [plain(item.text) for grade in batch.grades for item in red_items(batch, grade)]
     assert [text.strip("\n") for text in page.of("pre")] == [text.strip("\n") for text in blocks]
 
 

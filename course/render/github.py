@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from course.grades import Batch, Grade, Status
 from course.render.markdown import head, overview, section
 from course.render.plain import line, plain, shortened
-from course.render.wording import Item, items, remarks, score
+from course.render.wording import NO_VERDICT, Item, items, red_items, remarks, score
 
 MOST_SUMMARY = 900_000  # bytes; GitHub refuses a summary of more than 1 MiB
 MOST_ANNOTATION = 1_000
@@ -42,14 +42,16 @@ def commands(batch: Batch, token: str) -> Iterator[str]:
         yield f"::warning title=Verdicts::{data(remark)}"
     for grade in batch.grades:
         title = f"{grade.name}: {grade.status}, {score(grade)}"
-        found = list(items(batch, grade))
+        red = red_items(batch, grade)
+        judged = red if grade.status in NO_VERDICT else items(batch, grade)
         yield f"::group::{data(title)}"
         yield f"::stop-commands::{token}"
-        for text in (*grade.notes, *(f"{item.name}: {item.status}\n{item.text}" for item in found)):
+        said = (f"{item.name}: {item.status}\n{item.text}" for item in judged)
+        for text in (*grade.notes, *said):
             yield from (f"| {part}" for part in plain(text).split("\n"))
         yield from (f"::{token}::", "::endgroup::")
         if grade.status is not Status.PASSED:
-            yield _error(grade, title, found, alone=len(batch.grades) == 1)
+            yield _error(grade, title, red, alone=len(batch.grades) == 1)
 
 
 def data(text: str) -> str:
@@ -63,12 +65,11 @@ def value(text: str) -> str:
     return data(line(text)).replace(":", "%3A").replace(",", "%2C")
 
 
-def _error(grade: Grade, title: str, found: list[Item], *, alone: bool) -> str:
+def _error(grade: Grade, title: str, red: list[Item], *, alone: bool) -> str:
     """An annotation; on a line of the repository where that is the submission itself."""
     where = ""
     error = grade.first_red.error if grade.first_red else None
     if alone and error and error.file:
         where = f"file={value(error.file)}," + (f"line={error.line}," if error.line else "")
-    red = [item for item in found if item.status is not Status.PASSED]
     text = "\n".join(f"{item.name}: {item.status}\n{item.text}" for item in red)
     return f"::error {where}title={value(title)}::{data(shortened(text, MOST_ANNOTATION))}"

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from course.grades import Batch
 from course.render.pages import TEMPLATES
 from course.render.plain import plain
-from course.render.wording import count, items, number, remarks, score
+from course.render.wording import count, items, number, red_items, remarks, score
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -34,6 +34,7 @@ def html(batch: Batch) -> bytes:
     )
     page = environment.get_template("grades.html.j2")
     return page.render(batch=batch, items=items, count=count, number=number, score=score,
+                       red_items=red_items,
                        remarks=remarks(batch), style=Markup(STYLE), policy=POLICY).encode()
 
 

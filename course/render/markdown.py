@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from course.grades import Batch, Grade, Status
+from course.grades import Batch, Grade
 from course.render.plain import line, plain
-from course.render.wording import Item, count, items, number, remarks, score
+from course.render.wording import Item, count, items, number, red_items, remarks, score
 
 # Words that mean the same with and without Markdown, whatever extensions read it.
-CALM = re.compile(r"[^\W_]+(?:[ ,、，。：；！？（）–][^\W_]+)*")
+CALM = re.compile(r"[^\W_]+(?:(?:[ ,、，。：；！？（）–]|(?<=\d)\.(?=\d))[^\W_]+)*")
 
 
 def markdown(batch: Batch) -> bytes:
@@ -47,8 +47,7 @@ def section(batch: Batch, grade: Grade) -> Iterator[str]:
         yield (f"| {inline(item.id)} | {inline(item.title)} | {item.status} | {points} "
                f"| {count(lab.public)} | {count(lab.probes)} |")
     yield ""
-    red = [item for item in items(batch, grade) if item.status is not Status.PASSED]
-    for item in red:
+    for item in red_items(batch, grade):
         yield from (inline(item.name), "", *fence(item), "")
     for note in grade.notes:
         yield f"- {inline(note)}"
@@ -64,8 +63,11 @@ def inline(text: str) -> str:
     text = line(text).replace("|", "\\x7c")
     if CALM.fullmatch(text) or not text:
         return text
-    ticks = "`" * (_longest(text) + 1)
-    return f"{ticks} {text} {ticks}" if text.strip(" ") else "\\x20" * len(text)
+    if not text.strip(" "):
+        return "\\x20" * len(text)
+    ticks, ends = "`" * (_longest(text) + 1), text[0] + text[-1]
+    apart = " " if "`" in ends or ends == "  " else ""  # a space on both sides is not shown
+    return f"{ticks}{apart}{text}{apart}{ticks}"
 
 
 def fence(item: Item) -> list[str]:

@@ -45,13 +45,20 @@ def items(batch: Batch, grade: Grade) -> Iterator[Item]:
         status = lab_status(grade, lab)
         lines = [*_reasons(batch, grade, lab), *_first_red(grade, lab.id)]
         if status is not Status.PASSED and not told:
+            lines[:0] = [verdict(grade)] if grade.cause and status not in NO_VERDICT else []
             told = True
-            lines.insert(0, verdict(grade))
         yield Item(lab.id, lab.title, status, earned(grade, lab), lab.max_points, tuple(lines))
     if grade.status is not Status.PASSED and not told:
         elsewhere = grade.first_red and all(lab.id != grade.first_red.lab for lab in grade.labs)
         yield Item("submission", "", grade.status, 0.0, 0.0,
                    (verdict(grade), *(_first_red(grade) if elsewhere else ())))
+
+
+def red_items(batch: Batch, grade: Grade) -> list[Item]:
+    """What there is to look at: red labs, or the one reason why no lab was judged."""
+    if grade.status in NO_VERDICT:
+        return [Item("submission", "", grade.status, 0.0, 0.0, (verdict(grade),))]
+    return [item for item in items(batch, grade) if item.status is not Status.PASSED]
 
 
 def lab_status(grade: Grade, lab: LabGrade) -> Status:
@@ -100,6 +107,7 @@ def remarks(batch: Batch) -> list[str]:
 
 def _reasons(batch: Batch, grade: Grade, lab: LabGrade) -> Iterator[str]:
     if grade.status in NO_VERDICT:
+        yield verdict(grade)
         return
     by_probes = batch.verdict_by == "probes"
     if by_probes:

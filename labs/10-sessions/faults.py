@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from weakref import WeakKeyDictionary
 
+from pi_course.bench import Ids
 from pi_course.errors import CourseError
 from pi_course.messages import user
 
@@ -63,8 +68,10 @@ def whole_tail_is_torn(recover):
         whole, tail = _halves(path)
         if not tail:
             return recover(path)
+        saved = _free_name(path)
+        saved.write_bytes(tail)
+        saved.chmod(0o600)
         path.write_bytes(whole)
-        path.with_name(f"{path.name}.torn-{len(list(path.parent.iterdir()))}").write_bytes(tail)
         return replace(recover(path), torn_tail=tail)
     return faulty
 
@@ -114,22 +121,38 @@ def one_place_for_all_tails(recover):
 
 def cut_before_saved(recover):
     """Cut the torn tail off first, and save it when that is done."""
-    def cut(path, content):
-        path.write_bytes(content)
+    def put(path, content):
         try:
-            with path.open("rb") as file:
+            with path.open("wb") as file:
+                file.write(content)
+                file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise CourseError("WRITE_FAILED", "the tail could not be cut off") from error
+            raise CourseError("WRITE_FAILED", "the disk did not take it") from error
 
     def faulty(path):
         whole, tail = _halves(path)
         if not tail:
             return recover(path)
-        cut(path, whole)
-        report = recover(path)
-        path.with_name(f"{path.name}.torn-1").write_bytes(tail)
-        return replace(report, torn_tail=tail)
+        with TemporaryDirectory(dir=path.parent) as folder, _fsync_is(lambda sync, handle: None):
+            copy = Path(folder, path.name)
+            copy.write_bytes(whole + tail)
+            report = recover(copy)
+        if not report.torn_tail:
+            return recover(path)
+        put(path, whole)
+        saved = _free_name(path)
+        put(saved, tail)
+        saved.chmod(0o600)
+        return report
+    return faulty
+
+
+def saved_is_enough(recover):
+    """Leave it to the system when the bytes get to the disk."""
+    def faulty(path):
+        with _fsync_is(lambda sync, handle: None):
+            return recover(path)
     return faulty
 
 
@@ -212,7 +235,7 @@ def anything_is_a_message(append):
 
 
 def two_writers(open_):
-    """Add to the file at its end, whoever has written there meanwhile."""
+    """Add to the file at its end and below the own leaf, whoever has written there meanwhile."""
     def faulty(cls, path, *, clock, ids=None):
         store = open_(cls, path, clock=clock, ids=ids)
         def append(kind, payload):
@@ -221,8 +244,48 @@ def two_writers(open_):
             except CourseError as error:
                 if error.code != "SESSION_CHANGED":
                     raise
-                return open_(cls, path, clock=clock, ids=ids).append(kind, payload)
+            leaf = store.leaf
+            report = open_(cls, path, clock=clock).report
+            store.__init__(path, report, clock, ids or Ids())
+            store.branch(leaf)
+            return cls.append(store, kind, payload)
         store.append = append
+        return store
+    return faulty
+
+
+def written_is_enough(append):
+    """Return as soon as the line is written; the system will bring it to the disk some time."""
+    def faulty(self, kind, payload):
+        with _fsync_is(lambda sync, handle: None):
+            return append(self, kind, payload)
+    return faulty
+
+
+def remembers_before_it_writes(append):
+    """Put the entry into the tree first; if the disk then fails, it stays there."""
+    def faulty(self, kind, payload):
+        errors = []
+        def sync_later(sync, handle):
+            try:
+                sync(handle)
+            except OSError as error:
+                errors.append(error)
+        with _fsync_is(sync_later):
+            new = append(self, kind, payload)
+        if errors:
+            raise CourseError("WRITE_FAILED", "the entry is not on the disk") from errors[0]
+        return new
+    return faulty
+
+
+def anyone_may_read(open_):
+    """Make a new file with the mode that files usually have."""
+    def faulty(cls, path, *, clock, ids=None):
+        is_new = not path.exists()
+        store = open_(cls, path, clock=clock, ids=ids)
+        if is_new:
+            path.chmod(0o644)
         return store
     return faulty
 
@@ -252,3 +315,20 @@ def _halves(path):
     content = path.read_bytes() if path.is_file() else b""
     end = content.rfind(b"\n") + 1
     return content[:end], content[end:]
+
+
+def _free_name(path):
+    """The first name for a torn tail that no file has."""
+    names = (path.with_name(f"{path.name}.torn-{number}") for number in count(1))
+    return next(name for name in names if not name.exists())
+
+
+@contextmanager
+def _fsync_is(stand_in):
+    """Meanwhile os.fsync(handle) is stand_in(the one before, handle)."""
+    before = os.fsync
+    os.fsync = lambda handle: stand_in(before, handle)
+    try:
+        yield
+    finally:
+        os.fsync = before

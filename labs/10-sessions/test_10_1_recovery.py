@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 
 from pi_course import sessions
 from pi_course.errors import CourseError
@@ -23,9 +24,28 @@ def _user(text):
     return {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1}
 
 
-def _neighbours(path):
-    """The contents of all other files in the folder."""
-    return [other.read_bytes() for other in path.parent.iterdir() if other != path]
+def _beside(path):
+    """All other files in the folder, with their bytes."""
+    return {other.name: other.read_bytes() for other in path.parent.iterdir() if other != path}
+
+
+def _recover(path, monkeypatch, failing=0):
+    """Recover while os.fsync fails at one call (0: none): the code, and what each call was for."""
+    calls = []
+
+    def fsync(handle):
+        about = os.fstat(handle if isinstance(handle, int) else handle.fileno())
+        calls.append((about, path.read_bytes()))
+        if len(calls) == failing:
+            raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        try:
+            sessions.recover(path)
+        except CourseError as error:
+            return error.code, calls
+    return None, calls
 
 
 def test_whole_entries_are_kept_as_they_stand(tmp_path):
@@ -46,15 +66,16 @@ def test_whole_entries_are_kept_as_they_stand(tmp_path):
     assert (report.quarantined, report.torn_tail) == ((), b"")
     assert sessions.recover(path) == report
     assert path.read_bytes() == b"".join(lines)
-    assert _neighbours(path) == []
+    assert _beside(path) == {}
     path.write_bytes(b"")
     assert sessions.recover(path) == sessions.RecoveryReport((), (), b"")
-    try:
-        sessions.recover(tmp_path / "no-such-file")
-    except CourseError as error:
-        assert error.code == "NOT_FOUND"
-    else:
-        raise AssertionError("a file that is not there was recovered")
+    for no_file in (tmp_path / "not-there", tmp_path):
+        try:
+            sessions.recover(no_file)
+        except CourseError as error:
+            assert error.code == "NOT_FOUND"
+        else:
+            raise AssertionError("something that is no file was recovered")
 
 
 def test_a_bad_line_is_reported_and_left_where_it_is(tmp_path):
@@ -82,9 +103,12 @@ def test_a_bad_line_is_reported_and_left_where_it_is(tmp_path):
     ]
     path.write_bytes(b"".join(line for line, _ in lines))
     report = sessions.recover(path)
-    assert report.quarantined == tuple(
-        BadLine(number, code) for number, (_, code) in enumerate(lines, start=1) if code
-    )
+    found = {bad.line: bad.code for bad in report.quarantined}
+    for number, (line, code) in enumerate(lines, start=1):
+        told = found.get(number)
+        assert told == code, f"line {number}, {line!r}: {code} expected, {told} reported"
+    assert report.quarantined == tuple(BadLine(number, code) for number, code in found.items())
+    assert [bad.line for bad in report.quarantined] == sorted(found)
     assert [(entry.id, entry.payload) for entry in report.kept] == [
         ("e1", "x"), ("e2", "x"), ("e4", "x"),
     ]
@@ -96,57 +120,79 @@ def test_a_tear_at_any_byte_costs_the_last_entry_at_most(tmp_path, monkeypatch):
     """Cut the last line anywhere: what is before it is kept, a whole entry too, no byte is lost."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     path = tmp_path / "s.jsonl"
+    older = {"s.jsonl.torn-1": b"the first tail", "s.jsonl.torn-2": b"the second"}
+    for name, content in older.items():
+        path.with_name(name).write_bytes(content)
     before = _line("e1", kind="message", payload=_user("first")) + _line("e2", "e1")
-    last = _line("e3", "e2", payload=["写到一半 \U0001f642"])
-    torn = []
+    last = _line("e3", "e2", payload=["断 \U0001f642"])
     for cut in range(len(last)):
+        where = f"cut after byte {cut} of {last!r}"
         path.write_bytes(before + last[:cut])
         report = sessions.recover(path)
         is_whole = cut == len(last) - 1
         kept = ["e1", "e2", "e3"] if is_whole else ["e1", "e2"]
-        assert [entry.id for entry in report.kept] == kept, cut
-        assert report.quarantined == ()
-        assert report.torn_tail == (b"" if is_whole else last[:cut])
-        assert path.read_bytes() == (before + last if is_whole else before), cut
+        torn = b"" if is_whole else last[:cut]
+        assert [entry.id for entry in report.kept] == kept, where
+        assert report.quarantined == (), where
+        assert report.torn_tail == torn, where
+        assert path.read_bytes() == (before + last if is_whole else before), where
+        new = {"s.jsonl.torn-3": torn} if torn else {}
+        assert _beside(path) == {**older, **new}, where
         again = sessions.recover(path)
-        assert (again.kept, again.quarantined, again.torn_tail) == (report.kept, (), b"")
-        torn += [report.torn_tail] if report.torn_tail else []
-    assert sorted(_neighbours(path)) == sorted(torn)
+        assert (again.kept, again.quarantined, again.torn_tail) == (report.kept, (), b""), where
+        for name in new:
+            if os.name == "posix":
+                assert path.with_name(name).stat().st_mode & 0o077 == 0, "for its owner only"
+            path.with_name(name).unlink()
 
 
-def test_a_tail_that_is_json_but_no_entry_is_torn_too(tmp_path):
+def test_a_tail_that_is_json_but_no_entry_is_torn_too(tmp_path, monkeypatch):
     """A last line without a newline is kept only if it would be kept with one."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
     path = tmp_path / "s.jsonl"
     tails = [b"7", b"{}", b"\0\0\0", b"\xe4\xbd", b" ", _line("e1"), _line("e2", "no-parent")]
-    for tail in [tail.rstrip(b"\n") for tail in tails]:
+    saved = {}
+    for number, tail in enumerate([tail.rstrip(b"\n") for tail in tails], start=1):
         path.write_bytes(_line("e1") + tail)
         report = sessions.recover(path)
-        assert [entry.id for entry in report.kept] == ["e1"]
+        assert [entry.id for entry in report.kept] == ["e1"], tail
         assert (report.quarantined, report.torn_tail) == ((), tail)
-        assert path.read_bytes() == _line("e1")
-        assert tail in _neighbours(path)
+        assert path.read_bytes() == _line("e1"), tail
+        saved[f"s.jsonl.torn-{number}"] = tail
+        assert _beside(path) == saved, tail
 
 
 def test_no_byte_is_lost_when_the_disk_fails_on_the_way(tmp_path, monkeypatch):
-    """Whichever step of the repair fails, the torn bytes are in the file or beside it."""
-    path = tmp_path / "s.jsonl"
-    tail = b'{"at":7,"id":"e2'
-    for good_steps in range(4):
-        steps = iter(range(good_steps))
+    """Each step is on the disk before the next, and whichever fails, the torn bytes are there."""
+    before, tail, whole = _line("e1"), b'{"at":7,"id":"e2', _line("e2", "e1")
 
-        def fsync(handle, steps=steps):
-            if next(steps, None) is None:
-                raise OSError("no space left on device")
+    def session(folder, last):
+        path = tmp_path / folder / "s.jsonl"
+        path.parent.mkdir()
+        path.write_bytes(before + last)
+        return path
 
-        path.write_bytes(_line("e1") + tail)
-        for neighbour in tmp_path.glob("s.jsonl?*"):
-            neighbour.unlink()
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", fsync)
-            try:
-                sessions.recover(path)
-            except CourseError as error:
-                assert error.code == "WRITE_FAILED"
-        assert tail in [path.read_bytes().removeprefix(_line("e1")), *_neighbours(path)]
-        assert [entry.id for entry in sessions.recover(path).kept] == ["e1"]
-        assert path.read_bytes() == _line("e1")
+    path = session("whole", whole.rstrip(b"\n"))
+    synced = [(about.st_ino, about.st_size) for about, _ in _recover(path, monkeypatch)[1]]
+    assert (path.stat().st_ino, len(before + whole)) in synced, "no os.fsync after the newline"
+    path = session("torn", tail)
+    _, calls = _recover(path, monkeypatch)
+    assert _beside(path) == {"s.jsonl.torn-1": tail}
+    saved = path.with_name("s.jsonl.torn-1").stat()
+    uncut = [about for about, content in calls if content == before + tail]
+    assert (saved.st_ino, len(tail)) in [(about.st_ino, about.st_size) for about in uncut], (
+        "no os.fsync of the whole saved tail before the cut")
+    if os.name == "posix":
+        assert path.parent.stat().st_ino in [about.st_ino for about in uncut], (
+            "no os.fsync of the folder before the cut")
+    synced = [(about.st_ino, about.st_size) for about, _ in calls]
+    assert (path.stat().st_ino, len(before)) in synced, "no os.fsync after the cut"
+    for failing, (about, _) in enumerate(calls, start=1):
+        where = f"os.fsync failed at call {failing} of {len(calls)}"
+        path = session(f"failing-{failing}", tail)
+        code, _ = _recover(path, monkeypatch, failing)
+        assert code == "WRITE_FAILED" or (code is None and stat.S_ISDIR(about.st_mode)), where
+        in_file = path.read_bytes().removeprefix(before)
+        assert tail in [in_file, *_beside(path).values()], where
+        assert [entry.id for entry in sessions.recover(path).kept] == ["e1"], where
+        assert path.read_bytes() == before, where

@@ -60,8 +60,9 @@ def recover(path: Path) -> RecoveryReport:
     A line is kept if it is a well formed entry, its id is new, and its parent is None or an entry
     kept before it: so there are no cycles. A last line without a newline gets one if it is such
     an entry. If not, its bytes are first saved in a new file beside this one, `<name>.torn-1` (or
-    -2, …), and only then cut off. To recover again changes nothing.
-    Codes: NOT_FOUND, WRITE_FAILED.
+    -2, …; mode 0600), and only then cut off; each step is on the disk (`os.fsync`) before the
+    next. To recover again changes nothing.
+    Codes: NOT_FOUND (nothing there, or no file: a folder), WRITE_FAILED.
     """
     if not path.is_file():
         raise CourseError("NOT_FOUND", f"no session file at {path}")
@@ -99,6 +100,7 @@ class SessionStore:
     def open(cls, path: Path, *, clock: Clock, ids: Ids | None = None) -> SessionStore:
         """Return the session in the file at `path`, recovered first; a missing file is made.
 
+        Missing folders too; the file gets mode 0600 and is on the disk with its name (`os.fsync`).
         Without `ids` new entries count on from "entry-1". Codes: those of recover.
         """
         if not path.exists():
@@ -111,12 +113,12 @@ class SessionStore:
         return self._leaf
 
     def append(self, kind: str, payload: object) -> str:
-        """Return the id of a new entry below the leaf; it is on the disk, and it is the leaf now.
+        """Return the id of a new entry below the leaf: on the disk (`os.fsync`), and the leaf now.
 
         The id, from `ids` with the prefix "entry", is one that no entry has. Codes, with nothing
         added to the tree: NOT_JSON, CYCLIC, INVALID_ENTRY, INVALID_MESSAGE (kind or payload);
-        SESSION_CLOSED; WRITE_FAILED; SESSION_CHANGED: the file does not end where this store left
-        it (another writer, or a write that failed half way), so open it again.
+        SESSION_CLOSED; WRITE_FAILED; SESSION_CHANGED: the file is gone or does not end where this
+        store left it (another writer, or a write that failed half way), so open it again.
         """
         entry = _entry(
             {
@@ -239,7 +241,9 @@ def _write(path: Path, data: bytes, *, cut_at: int | None = None) -> None:
             os.fsync(handle)
         if is_new and os.name == "posix":  # a new name is on the disk only with its folder
             folder = os.open(path.parent, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     except OSError as error:
         raise CourseError("WRITE_FAILED", f"cannot write {path}") from error
