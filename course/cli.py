@@ -110,11 +110,10 @@ def checkpoint(chapter: str | None, folder: Path | None, run_tests: bool, lock: 
 def practice(chapter: str, folder: Path, lang: str, no_check: bool, as_json: bool) -> None:
     """Make a practice folder for CHAPTER at FOLDER and prove that its start is right."""
     from course.practice import make
-    from course.start import prove_start
 
     course = _course()
     made = make(course, course.chapter(chapter), folder, lang=lang,
-                prove=prove_start if not no_check else lambda _: None)
+                prove=(lambda _: None) if no_check else _prove_start)
     if as_json:
         _json({"schema": "course.practice/1", "chapter": made.chapter.id,
                "folder": str(made.folder), "first_red": made.manifest.first_red})
@@ -398,6 +397,12 @@ def _show_error(problem: CourseError, as_json: bool) -> None:
     from course.render import terminal
 
     terminal.error(problem)
+
+
+def _prove_start(desk: Practice) -> dict[str, Any]:
+    from course.start import prove_start
+
+    return prove_start(desk)
 
 
 def _import_meanwhile(name: str) -> None:

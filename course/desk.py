@@ -67,7 +67,7 @@ def fault_desk(
     """Experiments on one lab, with one fault, or on every lab of the chapter that has faults."""
     reports = []
     with Children(warm=True) as children:
-        for lab, fault_ids in _chosen(desk, what):
+        for lab, fault_ids in chosen_faults(desk, what):
             chapter = desk.chapter_of(lab.id)
             check_tests(desk, (lab,))
             faults = [fault for fault in chapter.faults_of(lab.id) if fault.id in fault_ids]
@@ -77,7 +77,8 @@ def fault_desk(
     return reports
 
 
-def _chosen(desk: Practice, what: str | None) -> list[tuple[Lab, set[str]]]:
+def chosen_faults(desk: Practice, what: str | None) -> list[tuple[Lab, set[str]]]:
+    """The labs that `what` (lab, chapter, fault or nothing) names, with fault ids of each."""
     for chapter in desk.manifest.chapters:
         for fault in chapter.faults:
             if fault.id == what and (chapter is desk.chapter or what not in _fault_ids(desk)):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from course import __version__
 from course.box import Box
+from course.compiled import compile_all
 from course.outline import Chapter, Course
 from course.probes import Key, ProbeSet, ask, asked, load_probes, reference_answers
 from course.snapshot import File, check_lock, checkpoint, digest, read_tree
@@ -31,6 +33,7 @@ class Exam:
     probes: ProbeSet | None = None
     salts: Sequence[str] = ()
     reference: Mapping[Key, str] = field(default_factory=dict)
+    compiled: bytes = b""  # the given code and the tests, made ready
 
     @property
     def verdict_by(self) -> str:
@@ -52,8 +55,11 @@ def set_exam(
     tests = {lab.file: (labs / lab.tests).read_bytes() for lab in chapter.labs}
     tests |= {extra: (labs / extra).read_bytes() for extra in chapter.extras}
     given = {path: file.data for path, file in tree.items() if path not in chapter.submit}
+    probes = load_probes(course, chapter)
+    ready = compile_all(given, {lab.file: tests[lab.file] for lab in chapter.labs},
+                        probes.source if probes else "")
     return Exam(chapter, given, tests, course_digest(course, chapter), kit_digest(), budget_s,
-                lang, load_probes(course, chapter), tuple(salts))
+                lang, probes, tuple(salts), compiled=ready)
 
 
 def answer_by_reference(exam: Exam, course: Course, box: Box) -> Exam:
@@ -74,11 +80,11 @@ def course_digest(course: Course, chapter: Chapter) -> str:
 
 
 def kit_digest() -> str:
-    """The kit's version and what its own files come down to."""
+    """The kit's version, what its own files come down to, and the interpreter's version."""
     package = Path(__file__).parent
     tree = {path.name: File(path.read_bytes())
             for path in sorted([*package.glob("*.py"), package / "kit.ini"])}
-    return f"{__version__}+{digest(tree)[:16]}"
+    return f"{__version__}+{digest(tree)[:16]}+{sys.implementation.cache_tag}"
 
 
 def files_digest(files: Mapping[str, bytes]) -> str:

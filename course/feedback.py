@@ -18,6 +18,7 @@ import msgspec
 
 from course.box import DESK, SCRATCH, Box
 from course.bubblewrap import FOLDER
+from course.compiled import COMPILED
 from course.events import Ending, Event, Folded, fold
 from course.labs import first_red, lab_result
 from course.leash import MIB, Limits
@@ -108,7 +109,7 @@ class Feedback:
 
 
 def run_public(
-    box: Box, files: Mapping[str, bytes], chapter: Chapter, budget_s: float, lang: str = "en"
+    box: Box, files: Mapping[str, bytes], chapter: Chapter, budget_s: float, lang: str = "en",
 ) -> Feedback:
     """The public tests of all labs on these files (which hold the tests), within the budget."""
     started = time.monotonic()
@@ -121,8 +122,8 @@ def run_public(
     parts: list[Folded] = []
     late = False
     while left and (seconds := deadline - time.monotonic()) > LEAST_S:
-        seen = box.run(_command(box, chapter, left, seconds), files=files,
-                       limits=Limits(wall_s=seconds, output=8 * MIB, flood=16 * MIB))
+        command = _command(box, chapter, left, seconds, prepared=COMPILED in files)
+        seen = box.run(command, files=files, limits=Limits(wall_s=seconds, output=8 * MIB, flood=16 * MIB))
         late = late or seen.timed_out
         parts.append(_folded(seen, left, seconds))
         done |= parts[-1].cases
@@ -132,12 +133,14 @@ def run_public(
                     time.monotonic() - started)
 
 
-def _command(box: Box, chapter: Chapter, nodes: Sequence[str], seconds: float) -> list[str]:
+def _command(
+    box: Box, chapter: Chapter, nodes: Sequence[str], seconds: float, *, prepared: bool
+) -> list[str]:
     limit = min(max(lab.timeout_s for lab in chapter.labs), max(LEAST_S, seconds - GRACE_S))
     select = list(dict.fromkeys(node.partition("::")[0] for node in nodes))
     spec = {"events": EVENTS, "folder": DESK, "sources": SOURCES, "modules": chapter.api,
             "select": select, "only": nodes, "timeout_s": limit, "ini": f"{DESK}/{INI}",
-            "report": f"{SCRATCH}/report.txt", "basetemp": f"{SCRATCH}/tests"}
+            "compiled": COMPILED if prepared else None, "report": f"{SCRATCH}/report.txt", "basetemp": f"{SCRATCH}/tests"}
     return ["/bin/sh", "-c", START, box.python, json.dumps(spec), f"{SCRATCH}/output.txt"]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from course.box import NONE, Box
+from course.compiled import COMPILED
 from course.errors import Unavailable
 from course.exam import Exam
-from course.feedback import Feedback, run_public
+from course.feedback import LEAST_S, Feedback, run_public
 from course.grades import Count, Grade, LabGrade, Status
 from course.outline import Lab
-from course.probes import Answers, Probe, agreed, ask, asked
+from course.probes import ALONE, TOGETHER, Answers, Probe, ProbeSet, agreed, ask, asked
 from course.results import FirstRed, LabResult, Outcome, RunResult
 from course.submission import Submission
 
@@ -26,18 +27,32 @@ BY_PUBLIC = "this chapter has no hidden probes: its verdicts are not proof again
 
 def grade(box: Box, exam: Exam, submission: Submission, name: str) -> Grade:
     """The verdict on one submission. Unavailable where there can be none."""
-    files = {**exam.given, **submission.files}
-    answers, left = None, exam.budget_s
-    if exam.probes:
-        question = asked(exam.chapter, exam.probes, exam.salts, exam.budget_s * FOR_PROBES)
-        answers = ask(box, files, question)
-        left -= answers.duration_s
+    files = {**exam.given, **submission.files, COMPILED: exam.compiled}
+    answers = _examined(box, exam, files, exam.probes) if exam.probes else None
+    left = exam.budget_s - (answers.duration_s if answers else 0.0)
     if answers and answers.late and not answers.imported:
         left = 0.0  # it would only hang again
     feedback = run_public(box, {**files, **exam.tests}, exam.chapter, left, exam.lang)
     if answers is None and not feedback.ran:
         raise Unavailable("the public tests could not be run")
     return _judged(box, exam, submission, name, answers, feedback)
+
+
+def _examined(
+    box: Box, exam: Exam, files: Mapping[str, bytes], probes: ProbeSet
+) -> Answers:
+    """The answers to all probes. Several are asked in one process, which is quick; those that do
+    not agree are asked again, each in a process of its own, and only that counts for them."""
+    budget = exam.budget_s * FOR_PROBES
+    question = asked(exam.chapter, probes, exam.salts, budget, group=TOGETHER)
+    answers = ask(box, files, question)
+    left = budget - answers.duration_s
+    doubtful = [probe.name for probe in probes.probes
+                if not agreed(probe, exam.reference, answers)]
+    if not doubtful or not answers.imported or left < LEAST_S:
+        return answers
+    again = replace(question, names=tuple(doubtful), group=ALONE, budget_s=left)
+    return answers.but(doubtful, ask(box, files, again))
 
 
 def without_verdict(exam: Exam, name: str, status: Status, cause: str) -> Grade:

@@ -75,12 +75,15 @@ def first_red(result: RunResult, labs: Sequence[Lab], lang: str) -> FirstRed | N
     return None
 
 
-def build_chapter(folder: Path, chapter: Chapter, expected: Expected | None) -> Build:
+def build_chapter(
+    folder: Path, chapter: Chapter, expected: Expected | None, children: Children = COLD
+) -> Build:
     """Whether the chapter's code compiles, imports and keeps its public signatures."""
     static = _static_error(folder, chapter, expected, {})
     if static and static.type != "SignatureChanged":
         return Build(False, static)
-    return _judged_build(folder, chapter, import_modules(folder, chapter.api), expected)
+    seen = import_modules(folder, chapter.api, children=children)
+    return _judged_build(folder, chapter, seen, expected)
 
 
 def lab_result(

@@ -11,6 +11,7 @@ import gc
 import importlib
 import importlib.util
 import json
+import marshal
 import os
 import random
 import signal
@@ -26,7 +27,7 @@ from contextlib import suppress
 from functools import wraps
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from _pytest.assertion import rewrite
@@ -57,9 +58,16 @@ class Events:
 
 
 class FreshLoader(SourceFileLoader):
-    """Compiles the source every time, so that a stale .pyc can never stand in for it."""
+    """Compiles the source every time, so that a stale .pyc can never stand in for it.
+
+    `known` is code that whoever started us has compiled already, by file.
+    """
+
+    known: ClassVar[dict[str, types.CodeType]] = {}
 
     def get_code(self, fullname: str) -> types.CodeType | None:
+        if self.path in self.known:
+            return self.known[self.path]
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
@@ -113,6 +121,7 @@ class Reporter:
         error = None
         if call.excinfo and report.outcome != "passed":
             error = describe(call.excinfo.value)
+            error["message"] = error["message"].replace(self.spec["basetemp"], "<tmp>")
         self.events.send("report", node=report.nodeid, when=report.when, outcome=report.outcome,
                          duration=report.duration, error=error)
         return report
@@ -211,7 +220,7 @@ def see_sources(folder: Path, names: list[str]) -> None:
         return FileFinder(path, (FreshLoader, SOURCE_SUFFIXES))
 
     sys.path_hooks.insert(0, hook)
-    rewrite._read_pyc = lambda *_, **__: None
+    rewrite._read_pyc = lambda source, *_, **__: FreshLoader.known.get(str(source))
 
 
 def import_modules(events: Events, modules: list[str]) -> None:
@@ -292,6 +301,7 @@ def pytest_arguments(spec: dict[str, Any]) -> list[str]:
         "--noconftest", "--import-mode=importlib", "-p", "no:cacheprovider", "--capture=no",
         "-p", "pytest_timeout", f"--timeout={spec['timeout_s']}", "--timeout-method=signal",
         f"--basetemp={spec['basetemp']}", "--color=no", "-p", "no:faulthandler",
+        "-o", "verbosity_assertions=1",
         "--tb=line",  # other styles build syntax trees, which a finaliser can break on CPython 3.11
     ]
 
@@ -305,6 +315,8 @@ def main(spec: dict[str, Any]) -> None:
     streams.restore()
     os.chdir(spec["folder"])
     see_sources(Path(spec["folder"]), spec["sources"])
+    if spec.get("compiled"):
+        FreshLoader.known.update(marshal.loads(Path(spec["compiled"]).read_bytes()))
     if spec.get("fault"):
         inject_or_leave(events, spec["fault"])
     import_modules(events, spec["modules"])

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,6 @@ from course import __version__
 from course.blank import blank_bodies
 from course.errors import PracticeBroken, UsageProblem
 from course.outline import Chapter, Course, Lab, Text, Track, module_path
-from course.results import Json
 from course.scratch import remove_tree
 from course.signatures import Signatures, public_signatures
 from course.snapshot import (
@@ -44,7 +44,7 @@ class Manifest(msgspec.Struct, frozen=True):
     chapters: tuple[Chapter, ...]
     files: dict[str, str]
     signatures: dict[str, Signatures]
-    first_red: Json | None = None
+    first_red: dict[str, Any] | None = None
 
 
 class Practice(msgspec.Struct, frozen=True):
@@ -96,13 +96,14 @@ def make(
     target: Path,
     *,
     lang: str,
-    prove: Callable[[Practice], Json | None],
+    prove: Callable[[Practice], dict[str, Any] | None],
 ) -> Practice:
     """A new practice folder at `target`, made beside it and renamed into place when `prove` is
     content with it (it returns the first red as found). Nothing is left behind otherwise."""
     _check_target(course, target)
     tree = tree_of(course, chapter)
-    chapters = tuple(course.chapter(name) for name in course.line_to(chapter.id))
+    earlier = course.line_to(chapter.id)[:-1]
+    chapters = (*(course.chapter(name) for name in earlier), chapter)
     tree |= _kit_files(course, chapters) | _texts(course, chapter, tree, lang)
     target = target.resolve()
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{time.monotonic_ns()}.tmp")

@@ -11,11 +11,12 @@ import ast
 import json
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from course.box import Box
+from course.compiled import COMPILED
 from course.errors import CourseBroken, Unavailable
 from course.leash import MIB, Limits
 from course.outline import Chapter, Course
@@ -67,14 +68,15 @@ class Question:
     def keys(self) -> Iterator[Key]:
         return ((name, salt) for salt in range(len(self.salts)) for name in self.names)
 
-    def spec(self, *, alone: bool) -> bytes:
-        """What the driver reads. `alone`: no process that it could see is anybody else's."""
+    def spec(self, *, alone: bool, prepared: bool) -> bytes:
+        """What the driver reads. `alone`: no process that it could see is anybody else's;
+        `prepared`: the course's code is among the files, compiled."""
         return json.dumps({
             "probes": self.source, "names": self.names, "salts": self.salts,
             "modules": self.modules, "sources": ["src"], "fault": self.fault,
             "site": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
             "import_s": self.budget_s / 3, "probe_s": self.budget_s / 6, "at_once": AT_ONCE,
-            "group": self.group,
+            "group": self.group, "compiled": COMPILED if prepared else None,
             "answer_bytes": ANSWER, "alone": alone,
         }).encode()
 
@@ -94,6 +96,15 @@ class Answers:
     late: bool = False  # the clock had a part in it
     imported: bool = True
     duration_s: float = 0.0
+
+    def but(self, names: Sequence[str], again: Answers) -> Answers:
+        """These answers, except that for these probes what came back `again` counts."""
+        def merged(old: Mapping[Key, str], new: Mapping[Key, str]) -> dict[Key, str]:
+            return {key: text for key, text in old.items() if key[0] not in names} | dict(new)
+
+        return replace(again, observed=merged(self.observed, again.observed),
+                       problems=merged(self.problems, again.problems),
+                       duration_s=self.duration_s + again.duration_s)
 
 
 def load_probes(course: Course, chapter: Chapter) -> ProbeSet | None:
@@ -121,7 +132,8 @@ def ask(box: Box, files: Mapping[str, bytes], question: Question) -> Answers:
     """What these files answer. Unavailable where the driver itself did not start."""
     driver = Path(__file__).with_name("probe_driver.py").read_bytes()
     seen = box.run([box.python, "-I", "-S", "-B", DRIVER], files={**files, DRIVER: driver},
-                   stdin=question.spec(alone=box.sandbox is not None), limits=question.limits)
+                   stdin=question.spec(alone=box.sandbox is not None, prepared=COMPILED in files),
+                   limits=question.limits)
     return read_answers(question, seen)
 
 
@@ -228,9 +240,9 @@ def _tail(data: bytes) -> str:
 
 def asked(
     chapter: Chapter, probes: ProbeSet, salts: Sequence[str], budget_s: float,
-    *, lab: str | None = None, fault: Mapping[str, str] | None = None,
+    *, lab: str | None = None, fault: Mapping[str, str] | None = None, group: int = ALONE,
 ) -> Question:
     """The question with all probes of the chapter, or those of one lab."""
     chosen = probes.of(lab) if lab else probes.probes
     return Question(probes.source, tuple(probe.name for probe in chosen), tuple(salts),
-                    chapter.api, budget_s, fault)
+                    chapter.api, budget_s, fault, group)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from course import __version__
+from course.children import Children
 from course.desk import expected_of
 from course.faults import experiment
 from course.labs import build_chapter, run_labs
@@ -52,13 +53,20 @@ class Record:
 
 def acceptance(desk: Practice, progress: Callable[[str], None]) -> Record:
     """Build, run everything through the chapter, run the record's fault; what all of it showed."""
+    with Children(warm=True) as children:
+        return _acceptance(desk, progress, children)
+
+
+def _acceptance(
+    desk: Practice, progress: Callable[[str], None], children: Children
+) -> Record:
     chapters, chapter, lang = desk.manifest.chapters, desk.chapter, desk.manifest.lang
     every_lab = [lab for each in chapters for lab in each.labs]
     check_tests(desk, tuple(every_lab))
     progress("build")
-    built = build_chapter(desk.folder, chapter, expected_of(desk, chapter))
+    built = build_chapter(desk.folder, chapter, expected_of(desk, chapter), children)
     progress(f"every lab through chapter {chapter.id}")
-    through = run_labs(desk.folder, chapters, every_lab, lang=lang)
+    through = run_labs(desk.folder, chapters, every_lab, lang=lang, children=children)
     lines = [Line("fresh build", "pass" if built.ok else "failed", built.ok), _first_red(desk)]
     for lab in chapter.labs:
         seen = through.lab(lab.id)
@@ -66,7 +74,7 @@ def acceptance(desk: Practice, progress: Callable[[str], None]) -> Record:
     for fault in _recorded_faults(desk):
         lab = chapter.lab(fault.lab)
         report = experiment(desk.folder, chapters, lab, [fault], desk.faults_file(chapter),
-                            lang=lang, progress=progress)
+                            lang=lang, progress=progress, children=children)
         lines += _fault_lines(fault, report, lang)
     passed = sum(through.lab(lab.id).passed for lab in chapter.labs)
     lines.append(Line("chapter total", f"{passed}/{chapter.count}", passed == chapter.count))

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from course.children import Children
 from course.errors import CourseBroken
 from course.labs import build_chapter, run_labs
 from course.outline import Lab
 from course.practice import Practice
 from course.results import Json, LabResult
+from course.runner import COLD
 
 
-def prove_start(desk: Practice) -> Json:
+def prove_start(desk: Practice, children: Children = COLD) -> Json:
     """The first red as found, as JSON. CourseBroken says what differs from the manifest."""
     chapter = desk.chapter
-    built = build_chapter(desk.folder, chapter, desk.manifest.signatures)
+    built = build_chapter(desk.folder, chapter, desk.manifest.signatures, children)
     if built.error:
         raise CourseBroken(f"chapter {chapter.id} does not start: its scaffold does not build "
                            f"({built.error.type}: {built.error.message})",
                            "course starters --write")
     lab = chapter.labs[0]
-    result = run_labs(desk.folder, desk.manifest.chapters, [lab], lang=desk.manifest.lang)
+    result = run_labs(desk.folder, desk.manifest.chapters, [lab], lang=desk.manifest.lang,
+                      children=children)
     if wrong := not_as_declared(lab, result.labs[0]):
         raise CourseBroken(f"chapter {chapter.id} does not start as "
                            f"labs/{chapter.name}/chapter.toml declares: {wrong}",

@@ -12,12 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course.children import run_command
+from course.desk import chosen_faults
+from course.errors import CourseError
 from course.outline import Chapter, Course
+from course.practice import open_practice
 from course.strays import TEXTS
 
 FENCE = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXIT = re.compile(r"#\s*exit (\d+)\s*$")
-MADE_ELSEWHERE = ("course practice", "cd ")  # the proof itself makes the folder and stands in it
+# The proof itself makes the folder and stands in it, and runs every fault experiment by itself.
+PROVED_ELSEWHERE = ("course practice", "cd ", "course fault")
 
 
 def empty_texts(course: Course, chapter: Chapter) -> list[str]:
@@ -41,7 +45,9 @@ def try_command(line: str, where: str, solved: Path) -> str | None:
     """Run one command of a text in a solved practice; what is wrong with it, or None."""
     expected = int(found[1]) if (found := EXIT.search(line)) else 0
     text = line.split(" #", 1)[0].strip()
-    if text.startswith(MADE_ELSEWHERE):
+    if text.startswith("course fault "):
+        return unknown_fault(text.split()[2:], where, solved)
+    if text.startswith(PROVED_ELSEWHERE):
         return None
     try:
         shlex.split(text)
@@ -51,6 +57,16 @@ def try_command(line: str, where: str, solved: Path) -> str | None:
     if status != expected:
         tail = output.strip().splitlines()[-1:] or [""]
         return f"{where}: {text!r} exits {status}, not {expected}: {tail[0]}"
+    return None
+
+
+def unknown_fault(words: list[str], where: str, solved: Path) -> str | None:
+    """What is wrong with the words of `course fault`, or None; the run is proved apart."""
+    try:
+        for word in words:
+            chosen_faults(open_practice(solved), word)
+    except CourseError as problem:
+        return f"{where}: course fault {' '.join(words)}: {problem.message}"
     return None
 
 

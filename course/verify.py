@@ -197,7 +197,8 @@ def _starters(stage: Stage) -> Problems:
 def _start(stage: Stage) -> Problems:
     """The practice as a learner gets it: it starts as declared and holds no answer."""
     desk = stage.scratch / "desk"
-    practice.make(stage.course, stage.chapter, desk, lang="en", prove=prove_start)
+    practice.make(stage.course, stage.chapter, desk, lang="en",
+                  prove=lambda made: prove_start(made, stage.children))
     return [*_every_lab_red(stage, desk), *find_leaks(stage.course, stage.chapter, desk)]
 
 
@@ -297,7 +298,8 @@ def _idle_tests(stage: Stage) -> Problems:
 
 def _commands(stage: Stage) -> Problems:
     desk = stage.scratch / "done"
-    made = practice.make(stage.course, stage.chapter, desk, lang="en", prove=prove_start)
+    made = practice.make(stage.course, stage.chapter, desk, lang="en",
+                         prove=lambda new: prove_start(new, stage.children))
     write_tree({path: file for path, file in read_tree(
         stage.course.root / "solutions" / stage.chapter.name).items()}, made.folder)
     found = texts.commands(stage.course, stage.chapter)

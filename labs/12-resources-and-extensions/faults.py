@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from pi_course import resources
 from pi_course.errors import CourseError
 from pi_course.messages import text_of
-from pi_course.tools import error_result
+from pi_course.tools import ToolRegistry, error_result
 
 # 12.1: a wrapper around discover_resources
 
@@ -114,6 +114,15 @@ def link_out_is_listed(discover_resources):
         strays = [found for found in catalog.diagnostics if found.kind == "escape"]
         listed = [replace(catalog.skills[0], name=found.source.name) for found in strays]
         return replace(catalog, skills=(*catalog.skills, *listed))
+
+    return faulty
+
+
+def limits_not_kept(discover_resources):
+    """Read files of any size."""
+
+    def faulty(roots, *, limits=resources.DEFAULT_LIMITS):
+        return replace(discover_resources(roots), limits=limits)
 
     return faulty
 
@@ -222,6 +231,27 @@ def catalogue_filled_in(activate_skill):
             if skill.name == name:
                 object.__setattr__(skill, "body", active.body)
         return active
+
+    return faulty
+
+
+def windows_line_ends_kept(activate_skill):
+    """Decode the body, and leave its line ends as they are."""
+
+    def faulty(catalog, name, *, resources=()):
+        active = activate_skill(catalog, name, resources=resources)
+        ends = "\r\n" if b"\r\n" in active.source.read_bytes() else "\n"
+        return replace(active, body=active.body.replace("\n", ends))
+
+    return faulty
+
+
+def size_not_checked(activate_skill):
+    """Attach files of any size."""
+
+    def faulty(catalog, name, *, resources=()):
+        limits = replace(catalog.limits, file_bytes=1_000_000)
+        return activate_skill(replace(catalog, limits=limits), name, resources=resources)
 
     return faulty
 
@@ -365,6 +395,33 @@ def text_not_escaped(format_resource_context):
     return faulty
 
 
+def only_descriptions_escaped(format_resource_context):
+    """Escape what strangers describe, and believe rules, bodies and files."""
+
+    def faulty(catalog, activated=()):
+        activated = list(activated)
+        prompt = format_resource_context(catalog, activated)
+        texts = [item.body for item in catalog.instructions]
+        texts += [skill.body for skill in activated]
+        texts += [file.content for skill in activated for file in skill.files]
+        for text in map(str.strip, texts):
+            prompt = prompt.replace(html.escape(text, quote=False), text)
+        return prompt
+
+    return faulty
+
+
+def stale_activation_accepted(format_resource_context):
+    """Take an activation of the same folder, whatever its header said at that time."""
+
+    def faulty(catalog, activated=()):
+        entry = {(skill.name, skill.root): skill.digest for skill in catalog.skills}
+        fresh = [replace(a, entry=entry.get((a.name, a.root), a.entry)) for a in activated]
+        return format_resource_context(catalog, fresh)
+
+    return faulty
+
+
 # 12.4: a wrapper around load_extension or create_extension_host
 
 
@@ -434,6 +491,67 @@ def source_can_be_changed(load_extension):
         return await load_extension(source, is_trusted=asked, **rest)
 
     return faulty
+
+
+def change_goes_unseen(load_extension):
+    """Look at the source for the first time when trust has been given."""
+
+    async def faulty(source, *, is_trusted, **rest):
+        if not source.id.strip() or source.path == Path():
+            return await load_extension(source, is_trusted=is_trusted, **rest)
+        try:
+            answer = is_trusted(source)
+            answer = await answer if isawaitable(answer) else answer
+        except Exception:
+            answer = None
+        return await load_extension(source, is_trusted=lambda source: answer, **rest)
+
+    return faulty
+
+
+def any_host_will_do(load_extension):
+    """Load an extension for whatever has the method of a host."""
+
+    async def faulty(source, *, host, **rest):
+        try:
+            return await load_extension(source, host=host, **rest)
+        except CourseError as refused:
+            if refused.code != "INVALID_HOST":
+                raise
+        nobody = resources.create_extension_host(ToolRegistry(), hook_timeout=1, report=print)
+        return await load_extension(source, host=nobody, **rest)
+
+    return faulty
+
+
+def load_without_deadline(load_extension):
+    """Wait for import and factory as long as they like."""
+
+    async def faulty(source, *, timeout=None, **rest):
+        return await load_extension(source, **rest)
+
+    return faulty
+
+
+def unknown_hook_is_ignored(load_extension):
+    """Say nothing about a hook that will never be asked."""
+
+    def tolerant(on):
+        def take(hook, listener):
+            try:
+                on(hook, listener)
+            except CourseError as error:
+                if error.code != "INVALID_HOOK":
+                    raise
+
+        return take
+
+    def change(factory):
+        return lambda context: factory(
+            SimpleNamespace(register_tool=context.register_tool, on=tolerant(context.on))
+        )
+
+    return _with_factory(load_extension, change)
 
 
 def commit_on_failure(load_extension):
@@ -652,6 +770,78 @@ def unpaired_block(create_extension_host):
     return _remade(create_extension_host, make)
 
 
+def denial_has_no_text(create_extension_host):
+    """Put the reason where only the host sees it."""
+
+    def make(wrap, core):
+        async def execute(call, ctx):
+            result = await wrap(core)(call, ctx)
+            return replace(result, content=()) if _code(result) == "DENIED" else result
+
+        return execute
+
+    return _remade(create_extension_host, make)
+
+
+def owner_not_named(create_extension_host):
+    """Leave out who stopped the call."""
+
+    def make(wrap, core):
+        async def execute(call, ctx):
+            result = await wrap(core)(call, ctx)
+            if _code(result) not in ("DENIED", "HOOK_FAILED"):
+                return result
+            told = {k: v for k, v in result.details.items() if k != "extension_id"}
+            return replace(result, details=told)
+
+        return execute
+
+    return _remade(create_extension_host, make)
+
+
+def core_answer_unchecked(create_extension_host):
+    """Hand on whatever the core answered."""
+
+    def make(wrap, core):
+        async def execute(call, ctx):
+            answers = []
+
+            async def watched(call, ctx):
+                answers.append(await core(call, ctx))
+                return answers[-1]
+
+            result = await wrap(watched)(call, ctx)
+            return answers[-1] if _code(result) == "BAD_OUTPUT" else result
+
+        return execute
+
+    return _remade(create_extension_host, make)
+
+
+def core_exit_escapes(create_extension_host):
+    """Let a core that exits end the program."""
+
+    def make(wrap, core):
+        async def execute(call, ctx):
+            exits = []
+
+            async def watched(call, ctx):
+                try:
+                    return await core(call, ctx)
+                except SystemExit as error:
+                    exits.append(error)
+                    raise
+
+            result = await wrap(watched)(call, ctx)
+            if exits:
+                raise exits[0]
+            return result
+
+        return execute
+
+    return _remade(create_extension_host, make)
+
+
 def core_runs_twice(create_extension_host):
     """Run the core once for the hooks and once for the caller."""
 
@@ -744,6 +934,45 @@ def hooks_share_mutable_data(load_extension):
         return lambda value: listener(shared.setdefault(repr(value), loose(value)))
 
     return _with_listeners(load_extension, change)
+
+
+def hooks_get_one_object(load_extension):
+    """Hand the same object to all hooks."""
+    shared = {}
+
+    def change(hook, listener):
+        return lambda value: listener(shared.setdefault(repr(value), value))
+
+    return _with_listeners(load_extension, change)
+
+
+def hooks_of_a_failure_stay(load_extension):
+    """Add each hook to the host when the factory registers it."""
+    failures = []
+
+    async def faulty(source, **rest):
+        heard = []
+
+        def change(hook, listener):
+            heard.append((hook, listener))
+            return listener
+
+        def again(context):
+            for hook, listener in heard:
+                context.on(hook, listener)
+
+        try:
+            return await _with_listeners(load_extension, change)(source, **rest)
+        except CourseError:
+            if heard:
+                failures.append(source)
+                module = SimpleNamespace(default=again)
+                source = replace(source, id=f"{source.id}.{len(failures)}")
+                rest |= {"is_trusted": lambda s: True, "import_module": lambda s: module}
+                await load_extension(source, **rest)
+            raise
+
+    return faulty
 
 
 def _code(result):

@@ -109,9 +109,17 @@ def test_a_catalogue_holds_no_skill_body_and_a_bad_file_costs_only_itself(tmp_pa
             "skills/good/SKILL.md": _skill("good", "Checks: a list", MARKER),
             "skills/windows/SKILL.md": _skill("windows", "CRLF", MARKER).replace("\n", "\r\n"),
             "skills/open/SKILL.md": "---\nname: open\ndescription: no end\nDo it.\n",
-            "prompts/ask.md": "Ask {{who}}.",
+            "skills/dashes/SKILL.md": f"-{_skill('dashes', 'not a line of three')}",
+            "skills/ends-in-dashes/SKILL.md": "---\nname: ends\ndescription: d\n----\nDo it.\n",
+            "skills/twice/SKILL.md": "---\nname: twice\nname: twice\ndescription: d\n---\n",
+            "skills/empty/SKILL.md": _skill("empty", ""),
+            "shared.md": _skill("borrowed", "of no skill"),
+            "prompts/ask.md": "Ask\r\n{{who}}.",
         },
     )
+    (root / "skills/borrowed").mkdir()
+    (root / "skills/borrowed/SKILL.md").symlink_to(root / "shared.md")
+    (root / "prompts/latin.md").write_bytes("Frag für mich.".encode("latin-1"))
     (root / "skills/bytes").mkdir()
     (root / "skills/bytes/SKILL.md").write_bytes(_skill("bytes", "d").encode() + b"\xff")
     outside = _root(tmp_path / "outside", {"SKILL.md": _skill("stray", "not ours")})
@@ -126,7 +134,7 @@ def test_a_catalogue_holds_no_skill_body_and_a_bad_file_costs_only_itself(tmp_pa
     ]
     assert [item.body for item in catalog.instructions + catalog.templates] == [
         "Rules.",
-        "Ask {{who}}.",
+        "Ask\n{{who}}.",
     ]
     for form in (
         repr(catalog),
@@ -137,6 +145,23 @@ def test_a_catalogue_holds_no_skill_body_and_a_bad_file_costs_only_itself(tmp_pa
     assert _is_frozen(catalog)
     reported = sorted((d.kind, d.source.relative_to(_real(root))) for d in catalog.diagnostics)
     assert [(kind, path.parts[:2]) for kind, path in reported] == [
+        ("escape", ("skills", "borrowed")),
         ("escape", ("skills", "stray")),
+        ("invalid", ("prompts", "latin.md")),
+        ("invalid", ("skills", "dashes")),
+        ("invalid", ("skills", "empty")),
+        ("invalid", ("skills", "ends-in-dashes")),
         ("invalid", ("skills", "open")),
+        ("invalid", ("skills", "twice")),
     ]
+
+    header = len("---\nname: good\ndescription: Checks: a list\n---\n")
+    template = len("Ask\r\n{{who}}.")
+    for less, names in [
+        (0, ["AGENTS", "bytes", "good", "windows", "ask"]),
+        (1, ["AGENTS", "bytes", "windows"]),
+    ]:
+        limits = resources.ResourceLimits(header_bytes=header - less, file_bytes=template - less)
+        tight = resources.discover_resources([root], limits=limits)
+        assert [item.name for item in tight.resources] == names
+        assert tight.limits == limits

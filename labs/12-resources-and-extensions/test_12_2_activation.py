@@ -6,9 +6,9 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import pytest
 from pi_course import resources
 from pi_course.errors import CourseError
 
@@ -48,7 +48,7 @@ def test_activation_reads_what_was_asked_for_and_nothing_else(tmp_path: Path) ->
     catalog = resources.discover_resources([root])
     before = repr(catalog)
 
-    asked = ["references/checklist.md", "notes.md", "references/checklist.md"]
+    asked = ["references/checklist.md", "notes.md", "references/checklist.md", "./notes.md"]
     active = resources.activate_skill(catalog, "review", resources=asked)
     assert (active.name, active.body) == ("review", "\nRead first.\n")
     assert (active.root, active.source) == (_real(source.parent), _real(source))
@@ -56,11 +56,29 @@ def test_activation_reads_what_was_asked_for_and_nothing_else(tmp_path: Path) ->
     assert [(file.request, file.source, file.content) for file in active.files] == [
         ("references/checklist.md", _real(source.parent / "references/checklist.md"), "1. tests\n"),
         ("notes.md", _real(source.parent / "notes.md"), "notes\n"),
+        ("./notes.md", _real(source.parent / "notes.md"), "notes\n"),
     ]
     assert resources.activate_skill(catalog, "review").files == ()
 
-    source.write_bytes(f"{HEADER}Read again.\n".encode())
-    assert resources.activate_skill(catalog, "review").body == "Read again.\n"
+    source.write_bytes(f"{HEADER}Read again.\n".replace("\n", "\r\n").encode())
+    (source.parent / "notes.md").write_bytes(b"new\r\nnotes")
+    active = resources.activate_skill(catalog, "review", resources=["notes.md"])
+    assert (active.body, active.files[0].content) == ("Read again.\n", "new\nnotes")
+    assert active.digest == hashlib.sha256(source.read_bytes()).hexdigest()
+
+    limits = resources.ResourceLimits(file_bytes=source.stat().st_size)
+    tight = resources.discover_resources([root], limits=limits)
+    long = source.parent / "references/long.md"
+    for content, outcome in [
+        (b"x" * limits.file_bytes, "accepted"),
+        (b"x" * (limits.file_bytes + 1), "UNREADABLE"),
+        ("für".encode("latin-1"), "UNREADABLE"),
+    ]:
+        long.write_bytes(content)
+        ask = partial(resources.activate_skill, tight, "review", resources=["references/long.md"])
+        assert _outcome(ask) == outcome
+    source.write_bytes(source.read_bytes() + b".")
+    assert _outcome(lambda: resources.activate_skill(tight, "review")) == "UNREADABLE"
     source.write_bytes(HEADER.replace("review", "deploy").encode())
     assert _outcome(lambda: resources.activate_skill(catalog, "review")) == "SKILL_CHANGED"
     assert _outcome(lambda: resources.activate_skill(catalog, "absent")) == "UNKNOWN_SKILL"
@@ -112,5 +130,4 @@ def test_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
     (moved / "SKILL.md").write_bytes(f"{HEADER}From elsewhere.\n".encode())
     shutil.rmtree(skill)
     skill.symlink_to(moved, target_is_directory=True)
-    with pytest.raises(CourseError):
-        resources.activate_skill(catalog, "review")
+    assert outcome() == "PATH_ESCAPE"

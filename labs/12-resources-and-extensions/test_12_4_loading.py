@@ -10,9 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from pi_course import resources
+from pi_course.bench import FakeClock
 from pi_course.errors import CourseError
+from pi_course.messages import ToolCall, ToolResultMessage, tool_result
 from pi_course.schema import ToolSpec
-from pi_course.tools import Tool, ToolRegistry
+from pi_course.signals import AbortSignal
+from pi_course.tools import ExecContext, Tool, ToolRegistry
 
 
 def _tool(name: str) -> Tool:
@@ -38,14 +41,29 @@ def _load(
         return error.code
 
 
+def _status(loaded: Any) -> str:
+    """The status of what _load gave, or the code that it is."""
+    return loaded if isinstance(loaded, str) else str(loaded.status)
+
+
+def _call(host: Any) -> None:
+    """One call through the host; whether hooks are asked already is the business of lab 12.5."""
+
+    async def core(call: ToolCall, ctx: ExecContext) -> ToolResultMessage:
+        return tool_result(call, "done", at=1)
+
+    ctx = ExecContext(FakeClock(1), AbortSignal())
+    asyncio.run(host.wrap_executor(core)(ToolCall("call-1", "read", {}), ctx))
+
+
 def _raise(error: BaseException) -> None:
     raise error
 
 
-def test_an_untrusted_source_is_never_imported() -> None:
+def test_an_untrusted_source_is_never_imported(tmp_path: Path) -> None:
     """Only the answer True leads to an import, and the import comes after the answer."""
     registry = ToolRegistry([_tool("read")])
-    host = resources.create_extension_host(registry, hook_timeout=1, report=lambda found: None)
+    host = resources.create_extension_host(registry, hook_timeout=5, report=lambda found: None)
     events: list[str] = []
     sources: list[Any] = []
 
@@ -62,7 +80,9 @@ def test_an_untrusted_source_is_never_imported() -> None:
             sources.append(source)
             return SimpleNamespace(default=lambda context: events.append("factory"))
 
-        return _load(host, None, trust=trust, import_module=import_module, **given)
+        return _load(
+            given.pop("host", host), None, trust=trust, import_module=import_module, **given
+        )
 
     async def later(answer: object) -> object:
         return answer
@@ -76,12 +96,12 @@ def test_an_untrusted_source_is_never_imported() -> None:
         lambda: later([True]),
         lambda: _raise(RuntimeError("no dialog to ask in")),
     ):
-        assert (load(answer).status, events) == ("skipped_untrusted", ["trust"])
+        assert (_status(load(answer)), events) == ("skipped_untrusted", ["trust"])
     assert registry.names() == ("read",)
 
-    assert (load(lambda: True).status, events) == ("active", ["trust", "import", "factory"])
-    assert load(lambda: later(True), id="ext-2").id == "ext-2"
-    assert events == ["trust", "import", "factory"]
+    everything = ["trust", "import", "factory"]
+    assert (_status(load(lambda: True)), events) == ("active", everything)
+    assert (_status(load(lambda: later(True), id="ext-2")), events) == ("active", everything)
     for source in sources:
         assert source.path == Path("extensions/ext.py")
         try:
@@ -91,15 +111,34 @@ def test_an_untrusted_source_is_never_imported() -> None:
         raise AssertionError("the source can be changed")
 
     for id, path in [("", Path("ext.py")), ("  ", Path("ext.py")), ("ext-3", Path())]:
-        assert load(lambda: True, id=id, path=path) == "INVALID_SOURCE"
-        assert events == []
+        assert (load(lambda: True, id=id, path=path), events) == ("INVALID_SOURCE", [])
+    stranger = SimpleNamespace(wrap_executor=lambda core: core)
+    assert (load(lambda: True, id="ext-3", host=stranger), events) == ("INVALID_HOST", [])
+
+    code, other, link = (tmp_path / name for name in ("code.py", "other.py", "link.py"))
+    code.write_bytes(b"harmless = 1")
+    other.write_bytes(b"harmless = 1")
+    link.symlink_to(code)
+
+    def rewrite() -> bool:
+        code.write_bytes(b"harmless = 0")
+        return True
+
+    def turn() -> bool:
+        link.unlink()
+        link.symlink_to(other)
+        return True
+
+    for swap, path in [(turn, link), (rewrite, code)]:
+        assert (load(swap, id="ext-4", path=path), events) == ("SOURCE_CHANGED", ["trust"])
+    assert (_status(load(lambda: True, id="ext-4", path=link)), events) == ("active", everything)
 
 
 def test_an_extension_appears_whole_or_not_at_all() -> None:
     """A factory that fails, or that collides, leaves tools and hooks exactly as they were."""
     builtin = _tool("read")
     registry = ToolRegistry([builtin])
-    host = resources.create_extension_host(registry, hook_timeout=1, report=lambda found: None)
+    host = resources.create_extension_host(registry, hook_timeout=5, report=lambda found: None)
     heard: list[str] = []
     contexts: list[Any] = []
     seen_inside: list[tuple[str, ...]] = []
@@ -107,7 +146,7 @@ def test_an_extension_appears_whole_or_not_at_all() -> None:
     def factory(*tools: str, then: BaseException | None = None) -> Callable[[Any], object]:
         async def build(context: Any) -> None:
             contexts.append(context)
-            context.on("before_tool_call", lambda call: heard.append(call.name))
+            context.on("before_tool_call", lambda call: heard.append(str(tools)))
             for name in tools:
                 context.register_tool(_tool(name))
             seen_inside.append(registry.names())
@@ -116,6 +155,10 @@ def test_an_extension_appears_whole_or_not_at_all() -> None:
 
         return build
 
+    async def hangs(given: Any) -> None:
+        contexts.extend([given] if hasattr(given, "on") else [])
+        await asyncio.sleep(0.3)
+
     for broken, code in [
         (factory("first", then=RuntimeError("exploded")), "EXTENSION_FAILED"),
         (factory("first", then=SystemExit(0)), "EXTENSION_FAILED"),
@@ -123,17 +166,33 @@ def test_an_extension_appears_whole_or_not_at_all() -> None:
         (factory("first", "first"), "DUPLICATE_TOOL"),
         ("no factory", "INVALID_EXTENSION"),
     ]:
-        assert (_load(host, broken), registry.names()) == (code, ("read",))
+        assert (_status(_load(host, broken)), registry.names()) == (code, ("read",))
         assert registry.get("read") is builtin
+    slow_import = _load(host, None, import_module=hangs, timeout=0.02)
+    slow_factory = _load(host, hangs, timeout=0.02)
+    assert [_status(slow_import), _status(slow_factory)] == ["EXTENSION_TIMEOUT"] * 2
+    _call(host)
+    assert heard == []
 
-    assert _load(host, factory("zoom", "alter")).status == "active"
+    refused: list[str] = []
+
+    def careless(context: Any) -> None:
+        for hook, listener in [("on_start", print), ("before_tool_call", "no function")]:
+            try:
+                context.on(hook, listener)
+            except CourseError as error:
+                refused.append(error.code)
+
+    assert _status(_load(host, careless, id="careless")) == "active"
+    assert refused == ["INVALID_HOOK", "INVALID_HOOK"]
+    assert _status(_load(host, factory("zoom", "alter"))) == "active"
     assert set(seen_inside) == {("read",)}
     assert registry.names() == ("read", "zoom", "alter")
-    assert _load(host, factory("third")) == "DUPLICATE_EXTENSION"
+    assert _status(_load(host, factory("third"))) == "DUPLICATE_EXTENSION"
     for context in contexts:
         late: list[Callable[[], object]] = [
             partial(context.register_tool, _tool("late")),
-            partial(context.on, "after_tool_result", heard.append),
+            partial(context.on, "before_tool_call", lambda call: heard.append("late")),
         ]
         for register in late:
             try:
@@ -143,4 +202,5 @@ def test_an_extension_appears_whole_or_not_at_all() -> None:
             else:
                 raise AssertionError("an extension registers after it has been loaded")
     assert registry.names() == ("read", "zoom", "alter")
-    assert heard == []
+    _call(host)
+    assert heard in ([], [str(("zoom", "alter"))])

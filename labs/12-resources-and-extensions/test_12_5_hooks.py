@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 from pi_course import resources
 from pi_course.bench import FakeClock
-from pi_course.messages import TextBlock, ToolCall, ToolResultMessage, tool_result
+from pi_course.errors import CourseError
+from pi_course.messages import TextBlock, ToolCall, ToolResultMessage, text_of, tool_result
 from pi_course.signals import AbortSignal
 from pi_course.tools import ExecContext, ToolRegistry
 
@@ -29,7 +31,7 @@ class _Core:
     async def __call__(self, call: ToolCall, ctx: ExecContext) -> Any:
         self.calls.append(call)
         result = self.results[min(len(self.calls), len(self.results)) - 1]
-        if isinstance(result, Exception):
+        if isinstance(result, BaseException):
             raise result
         return result
 
@@ -47,21 +49,34 @@ def _run(
     times: int = 1,
     timeout: float = 5.0,
 ) -> list[Any]:
-    """The results of CALL through a host with one extension that has these hooks."""
+    """The results of CALL through a host with one extension that has these hooks.
+
+    Another extension with hooks failed before; the executor was wrapped before either of them.
+    """
 
     def factory(context: Any) -> None:
         for name, listener in hooks:
             context.on(name, listener)
 
+    def failing_factory(context: Any) -> None:
+        context.on("before_tool_call", lambda call: resources.Deny("from a failed extension"))
+        raise RuntimeError("half of an extension")
+
     async def scenario() -> list[Any]:
         host = resources.create_extension_host(ToolRegistry(), hook_timeout=timeout, report=report)
         wrapped = host.wrap_executor(core)
-        await resources.load_extension(
-            resources.ExtensionSource("policy", Path("policy.py")),
-            is_trusted=lambda source: True,
-            import_module=lambda source: SimpleNamespace(default=factory),
-            host=host,
-        )
+
+        def load(id: str, default: object) -> Any:
+            return resources.load_extension(
+                resources.ExtensionSource(id, Path("policy.py")),
+                is_trusted=lambda source: True,
+                import_module=lambda source: SimpleNamespace(default=default),
+                host=host,
+            )
+
+        with contextlib.suppress(CourseError):
+            await load("failed", failing_factory)
+        await load("policy", factory)
         ctx = ExecContext(FakeClock(1_000), AbortSignal())
         return [await wrapped(CALL, ctx) for _ in range(times)]
 
@@ -70,6 +85,10 @@ def _run(
 
 def _is_paired_error(result: Any) -> bool:
     return (result.call_id, result.tool_name, result.is_error) == ("call-7", "read", True)
+
+
+def _details(result: Any, *keys: str) -> tuple[Any, ...]:
+    return tuple((result.details or {}).get(key) for key in keys)
 
 
 def test_a_denied_call_never_reaches_the_core() -> None:
@@ -97,8 +116,9 @@ def test_a_denied_call_never_reaches_the_core() -> None:
     assert asked == ["allow", "nothing", "deny"]
     assert core.calls == []
     assert _is_paired_error(result)
-    assert result.details["code"] == "DENIED"
-    assert result.details["reason"] == "secrets stay here"
+    assert _details(result, "code", "extension_id") == ("DENIED", "policy")
+    assert _details(result, "reason") == ("secrets stay here",)
+    assert "DENIED" in text_of(result) and "secrets stay here" in text_of(result)
     assert (observed, reports) == ([], [])
 
     asked.clear()
@@ -156,7 +176,7 @@ def test_a_gate_that_fails_stays_closed() -> None:
             assert asked, NOT_YET
             assert (hook.__name__, core.calls) == (hook.__name__, [])
             assert _is_paired_error(result)
-            assert result.details["code"] == "HOOK_FAILED"
+            assert _details(result, "code", "extension_id") == ("HOOK_FAILED", "policy")
             expected = [] if report_fails else [("policy", "before_tool_call", kind)]
             assert [(r.extension_id, r.hook, r.kind) for r in reports] == expected
 
@@ -188,26 +208,46 @@ def test_observers_see_every_result_once_and_change_none() -> None:
 
     def broken(result: Any) -> None:
         meddle(result)
+        broken_saw.append(result)
         raise RuntimeError("observer out of order")
 
-    async def hangs_once(result: Any) -> None:
-        if not watched:
-            await asyncio.sleep(20)
+    async def hangs(result: Any) -> None:
+        await asyncio.sleep(20)
 
     def watch(result: Any) -> resources.Deny:
         watched.append(result)
         return resources.Deny("too late")
 
-    core = _Core(_fact(), _fact(is_error=True), ValueError("core fell over"))
-    after = [("after_tool_result", hook) for hook in (broken, hangs_once, watch)]
-    hooks = [("before_tool_call", gate), *after]
-    results = _run(core, hooks, reports.append, times=3, timeout=0.2)
+    def told() -> set[Any]:
+        return {(r.extension_id, r.hook, r.kind) for r in reports}
 
-    assert gated and watched, NOT_YET
-    assert core.calls == [CALL, CALL, CALL]
-    assert results[:2] == [_fact(), _fact(is_error=True)]
-    assert _is_paired_error(results[2])
-    assert watched == results
-    assert gated == [CALL, CALL, CALL]
-    assert {(r.extension_id, r.hook) for r in reports} == {("policy", "after_tool_result")}
-    assert [r.kind for r in reports] == ["error", "timeout", "error", "error"]
+    broken_saw: list[Any] = []
+    gates = [("before_tool_call", hook) for hook in (gate, gate)]
+    after = [("after_tool_result", hook) for hook in (broken, watch)]
+    core = _Core(_fact(), _fact(is_error=True))
+    facts = _run(core, [*gates, *after], reports.append, times=2)
+    assert gated or watched, NOT_YET
+    assert facts == watched == broken_saw == [_fact(), _fact(is_error=True)]
+    assert (gated, core.calls) == ([CALL] * 4, [CALL] * 2)
+    handed = [*gated, *core.calls, CALL, *facts, *core.results, *watched, *broken_saw]
+    for hook_got in (*gated, *watched, *broken_saw):
+        assert sum(value is hook_got for value in handed) == 1, "not a copy of its own"
+
+    stray = tool_result(ToolCall("call-8", "read", {}), "of another call", at=5)
+    core = _Core(ValueError("core fell over"), SystemExit(3), None, stray)
+    watched.clear()
+    bad = _run(core, [*gates, *after], reports.append, times=4)
+    codes = [_details(result, "code") for result in bad if _is_paired_error(result)]
+    assert codes == [("TOOL_FAILED",), ("TOOL_FAILED",), ("BAD_OUTPUT",), ("BAD_OUTPUT",)]
+    assert watched == bad
+    assert core.calls == [CALL] * 4
+    assert len(reports) == 6
+    assert told() == {("policy", "after_tool_result", "error")}
+
+    watched.clear()
+    reports.clear()
+    late = [("after_tool_result", hook) for hook in (hangs, watch)]
+    core = _Core()
+    assert _run(core, late, reports.append, timeout=0.2) == watched == [_fact()]
+    assert (len(core.calls), len(reports)) == (1, 1)
+    assert told() == {("policy", "after_tool_result", "timeout")}

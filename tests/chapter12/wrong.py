@@ -258,4 +258,166 @@ WRONG = (
         "    except SystemExit as error:\n        return error_result(",
         (OBSERVERS,),
     ),
+    Wrong(
+        "four dashes are a fence",
+        r"(?:\xef\xbb\xbf)?---\r?\n((?:.*\n)*?)---(?:\r?\n|\Z)",
+        r"(?:\xef\xbb\xbf)?-{3,}\r?\n((?:.*\n)*?)-{3,}(?:\r?\n|\Z)",
+        (NO_BODY,),
+    ),
+    Wrong(
+        "SKILL.md may be a link to anywhere in the root",
+        'source = contained(place, "SKILL.md")',
+        'source = contained(root, f"{request}/SKILL.md")',
+        (NO_BODY,),
+    ),
+    Wrong(
+        "a key twice is overwritten",
+        "if field is None or field[1] in fields:",
+        "if field is None:",
+        (NO_BODY,),
+    ),
+    Wrong(
+        "a header may be longer than its limit",
+        "if found is None or found.end() > limits.header_bytes:",
+        "if found is None:",
+        (NO_BODY,),
+    ),
+    Wrong(
+        "a file may be longer than its limit",
+        "if whole and len(data) > limit:",
+        "if False:",
+        (NO_BODY, READS),
+    ),
+    Wrong(
+        "what is not UTF-8 is replaced",
+        'return data.decode("utf-8-sig").replace("\\r\\n", "\\n")',
+        'return data.decode("utf-8-sig", "replace").replace("\\r\\n", "\\n")',
+        (NO_BODY, READS),
+    ),
+    Wrong(
+        "CRLF is kept in a body",
+        "body = _decode(data[size:])",
+        'body = data[size:].decode("utf-8")',
+        (READS,),
+    ),
+    Wrong(
+        "only the place and the name of an activation are looked at",
+        "if (skill.name, skill.root, skill.entry) not in listed:",
+        "if (skill.name, skill.root) not in {(name, root) for name, root, _ in listed}:",
+        (PROMPT,),
+    ),
+    Wrong(
+        "rules are believed",
+        'sections = [_section("instructions", i.name, i.body or "") for i in catalog.instructions]',
+        'sections = [f"<rules>{i.body}</rules>" for i in catalog.instructions]',
+        (PROMPT,),
+    ),
+    Wrong(
+        "an active body is believed",
+        'sections.append(_section("active_skill", skill.name, skill.body))',
+        'sections.append(f"<skill>{skill.body}</skill>")',
+        (PROMPT,),
+    ),
+    Wrong(
+        "a file is believed",
+        'sections.append(_section("skill_file", f"{skill.name}/{file.request}", file.content))',
+        'sections.append(f"<file>{file.content}</file>")',
+        (PROMPT,),
+    ),
+    Wrong(
+        "a request is believed",
+        'sections.append(_section("skill_file", f"{skill.name}/{file.request}", file.content))',
+        'sections.append(file.request + _section("skill_file", skill.name, file.content))',
+        (PROMPT,),
+    ),
+    Wrong(
+        "the source is not looked at again",
+        "if _fingerprint(source.path) != asked_about:",
+        "if False:",
+        (TRUST,),
+    ),
+    Wrong(
+        "only the content of the source is compared",
+        "        return real, _digest(Path(real).read_bytes()) if Path(real).is_file() else None\n",
+        '        return "", _digest(Path(real).read_bytes()) if Path(real).is_file() else None\n',
+        (TRUST,),
+    ),
+    Wrong(
+        "any host will do",
+        "if not isinstance(host, _Host):",
+        "if not isinstance(host, _Host):\n        host = _Host(ToolRegistry(), 1, print)\n"
+        "    if False:",
+        (TRUST,),
+    ),
+    Wrong(
+        "an import may take as long as it likes",
+        "module = await _demand(import_module, replace(source), timeout)",
+        "module = await _demand(import_module, replace(source), None)",
+        (WHOLE,),
+    ),
+    Wrong(
+        "a factory may take as long as it likes",
+        "await _demand(factory, staging, timeout)",
+        "await _demand(factory, staging, None)",
+        (WHOLE,),
+    ),
+    Wrong(
+        "any hook will do",
+        "if hook not in get_args(HookName) or not callable(listener):",
+        "if False:",
+        (WHOLE,),
+    ),
+    Wrong(
+        "hooks go in at once",
+        "    staging = _Staging()\n",
+        "    staging = _Staging()\n"
+        "    host._hooks[f'live-{len(host._hooks)}'] = staging._hooks\n",
+        (WHOLE, DENIED),
+    ),
+    Wrong(
+        "a Deny has no text",
+        "result = error_result(call, code, reason, at=ctx.clock.now_ms())",
+        'result = error_result(call, code, "", at=ctx.clock.now_ms())',
+        (DENIED,),
+    ),
+    Wrong(
+        "who stopped a call is not told",
+        '{"code": code, "extension_id": owner, "reason": reason}',
+        '{"code": code, "reason": reason}',
+        (DENIED, CLOSED),
+    ),
+    Wrong(
+        "an answer of core is its result, whatever it is",
+        "if (result.call_id, result.tool_name) == (call.id, call.name):",
+        "if True:",
+        (OBSERVERS,),
+    ),
+    Wrong(
+        "a core that exits ends the program",
+        "    except (Exception, SystemExit) as error:\n        return error_result(",
+        "    except Exception as error:\n        return error_result(",
+        (OBSERVERS,),
+    ),
+    Wrong(
+        "gates share the call",
+        'await self._ask("before_tool_call", owner, gate, replace(call))',
+        'await self._ask("before_tool_call", owner, gate, call)',
+        (OBSERVERS,),
+    ),
+    Wrong(
+        "observers share the result",
+        'await self._ask("after_tool_result", owner, observer, _copy(call, result))',
+        'await self._ask("after_tool_result", owner, observer, result)',
+        (OBSERVERS,),
+    ),
+    Wrong(
+        "hooks are those of the time of wrapping",
+        "        async def execute(call: ToolCall, ctx: ExecContext) -> ToolResultMessage:\n"
+        '            gates = self._listeners("before_tool_call")\n'
+        '            observers = self._listeners("after_tool_result")\n',
+        '        gates = self._listeners("before_tool_call")\n'
+        '        observers = self._listeners("after_tool_result")\n\n'
+        "        async def execute(call: ToolCall, ctx: ExecContext) -> ToolResultMessage:\n",
+        (DENIED, CLOSED, OBSERVERS),
+    ),
 )

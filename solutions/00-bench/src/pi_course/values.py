@@ -15,6 +15,8 @@ JSONValue: TypeAlias = (
 
 MAX_DEPTH = 128
 """Containers inside containers that a value may have; deeper is NOT_JSON."""
+MAX_DIGITS = 4_300
+"""Digits that an int may have, as many as Python reads and writes; a longer one is NOT_JSON."""
 
 
 class FrozenDict(dict[str, JSONValue]):
@@ -45,8 +47,9 @@ def deep_freeze(value: object) -> JSONValue:
     """Return a copy that cannot be changed: dict → FrozenDict, list and tuple → tuple.
 
     Scalars are None, bool, int, finite float and str, by exact type.
-    Codes: NOT_JSON for anything else (NaN, infinities, keys that are not str, text with a lone
-    surrogate, other types, nesting beyond MAX_DEPTH); CYCLIC for a container inside itself.
+    Codes: NOT_JSON for anything else (NaN, infinities, ints beyond MAX_DIGITS, keys that are not
+    str, text with a lone surrogate, other types, nesting beyond MAX_DEPTH); CYCLIC for a container
+    inside itself.
     The same container in two places is no cycle.
     """
     return _freeze(value, "$", frozenset())
@@ -92,6 +95,9 @@ def parse_json(text: str) -> JSONValue:
         raise CourseError("NOT_JSON", str(error)) from error
 
 
+_TOO_LONG = 10**MAX_DIGITS
+
+
 def _freeze(value: object, at: str, inside: frozenset[int]) -> JSONValue:
     if not isinstance(value, (dict, list, tuple)):
         return _scalar(value, at)
@@ -108,7 +114,9 @@ def _freeze(value: object, at: str, inside: frozenset[int]) -> JSONValue:
 
 
 def _scalar(value: object, at: str) -> JSONValue:
-    if value is None or type(value) is bool or type(value) is int:
+    if value is None or type(value) is bool:
+        return value
+    if type(value) is int and abs(value) < _TOO_LONG:
         return value
     if type(value) is float and math.isfinite(value):
         return value

@@ -11,6 +11,8 @@ JSONValue: TypeAlias = (
 
 MAX_DEPTH = 128
 """Containers inside containers that a value may have; deeper is NOT_JSON."""
+MAX_DIGITS = 4_300
+"""Digits that an int may have, as many as Python reads and writes; a longer one is NOT_JSON."""
 
 
 class FrozenDict(dict[str, JSONValue]):
@@ -41,8 +43,9 @@ def deep_freeze(value: object) -> JSONValue:
     """Return a copy that cannot be changed: dict → FrozenDict, list and tuple → tuple.
 
     Scalars are None, bool, int, finite float and str, by exact type.
-    Codes: NOT_JSON for anything else (NaN, infinities, keys that are not str, text with a lone
-    surrogate, other types, nesting beyond MAX_DEPTH); CYCLIC for a container inside itself.
+    Codes: NOT_JSON for anything else (NaN, infinities, ints beyond MAX_DIGITS, keys that are not
+    str, text with a lone surrogate, other types, nesting beyond MAX_DEPTH); CYCLIC for a container
+    inside itself.
     The same container in two places is no cycle.
     """
     raise NotImplementedError("Lab 00.1 frozen values 尚未实现")

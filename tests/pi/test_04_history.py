@@ -1,0 +1,92 @@
+"""Chapter 04: any history can be put right, once, and only where it was wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from hypothesis import given
+from pi_course.history import SYNTHETIC, check_history, repair_history, to_provider
+from pi_course.messages import AssistantMessage, Message, ToolResultMessage, calls_of, to_json
+
+from tests.pi.arbitrary import examples, histories, is_legal
+
+
+@examples(300)
+@given(histories)
+def test_repair_makes_any_history_legal_and_then_nothing_more(history: list[Message]) -> None:
+    """The result is legal by a law written apart; repaired again it is the same, to the object."""
+    before = [to_json(message) for message in history]
+    repaired = repair_history(history, at=7).messages
+    assert is_legal(repaired)
+    again = repair_history(repaired, at=8)
+    assert len(again.messages) == len(repaired)
+    assert all(a is b for a, b in zip(again.messages, repaired, strict=True))
+    assert again.counts == {}
+    assert [to_json(message) for message in history] == before
+
+
+@examples(200)
+@given(histories)
+def test_what_check_finds_is_what_repair_puts_right(history: list[Message]) -> None:
+    """check_history is empty exactly for legal histories, and repair counts the same problems."""
+    problems = check_history(history)
+    assert (problems == []) == is_legal(history)
+    repair = repair_history(history)
+    assert dict(repair.counts) == dict(Counter(problem.code for problem in problems))
+    assert [problem.index for problem in problems] == sorted(problem.index for problem in problems)
+    if not problems:
+        assert repair.messages == tuple(history)
+
+
+@examples(200)
+@given(histories)
+def test_repair_says_nothing_new_and_forgets_nothing_that_was_said(history: list[Message]) -> None:
+    """Users and good answers keep their order; a result is a recorded one, or owns up to be none."""
+
+    def said(messages: Sequence[Message]) -> list[int]:
+        return [id(message) for message in messages
+                if not isinstance(message, ToolResultMessage)
+                and not (isinstance(message, AssistantMessage)
+                         and message.stop in ("error", "aborted"))]  # fmt: skip
+
+    repaired = repair_history(history, at=7).messages
+    assert said(repaired) == said(history)
+    recorded = {id(message) for message in history}
+    made = [message for message in repaired if id(message) not in recorded]
+    for message in made:
+        assert isinstance(message, ToolResultMessage)
+        assert (message.details, message.is_error, message.timestamp) == (SYNTHETIC, True, 7)
+    # The result of a call stands before the next call of its id and name, or there is none.
+    open_calls: dict[tuple[str, str], bool] = {}
+    unanswered = 0
+    for message in history:
+        for call in calls_of(message):
+            unanswered += open_calls.get((call.id, call.name), False)
+            is_good = id(message) in said(history)
+            open_calls[call.id, call.name] = is_good
+        if isinstance(message, ToolResultMessage):
+            open_calls[message.call_id, message.tool_name] = False
+    assert len(made) == unanswered + sum(open_calls.values())
+
+
+@examples(150)
+@given(histories)
+def test_a_repaired_history_can_be_sent_in_every_dialect(history: list[Message]) -> None:
+    """Each call goes out with its result right behind it, and "blocks" alternates strictly."""
+    repaired = repair_history(history).messages
+    wanted = [call.id for message in repaired for call in calls_of(message)]
+    blocks = to_provider(repaired, "blocks")
+    roles = [message["role"] for message in blocks]
+    assert all(a != b for a, b in zip(roles, roles[1:], strict=False))
+    every = [block for message in blocks for block in message["content"]]
+    assert [block["id"] for block in every if block["type"] == "tool_use"] == wanted
+    assert [b["tool_use_id"] for b in every if b["type"] == "tool_result"] == wanted
+    waiting: list[str] = []
+    for message in to_provider(repaired, "chat"):
+        if message["role"] == "tool":
+            assert waiting.pop(0) == message["tool_call_id"]
+        else:
+            assert waiting == []
+            waiting = [call["id"] for call in message.get("tool_calls", [])]
+    assert waiting == []
