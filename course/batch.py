@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import secrets
 import threading
@@ -109,11 +110,12 @@ def names_of(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def graded(box: Box, exam: Exam, task: Task) -> Done:
+def graded(box: Box, exam: Exam, task: Task, *, side_by_side: bool = False) -> Done:
     """The task's grade, whatever happens: what the grader cannot do is never a pass."""
     for left in reversed(range(TRIES)):
         try:
-            return Done(task, grade(box, exam, task.submission, task.name))
+            return Done(task, grade(box, exam, task.submission, task.name,
+                                    side_by_side=side_by_side))
         except Exception as failure:
             if left and isinstance(failure, Unavailable):
                 continue
@@ -132,13 +134,15 @@ def ungradable(exam: Exam, task: Task, failure: Exception) -> Done:
 def in_threads(box: Box, jobs: int) -> Workers:
     """Workers that grade so many at a time. They do not outlive an interrupt of the process."""
 
+    spare = len(os.sched_getaffinity(0)) >= 2 * jobs if hasattr(os, "sched_getaffinity") else False
+
     def work(exam: Exam, tasks: Iterable[Task]) -> Iterator[Done]:
         waiting: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         finished: queue.SimpleQueue[Done] = queue.SimpleQueue()
 
         def grade_all() -> None:
             while task := waiting.get():
-                finished.put(graded(box, exam, task))
+                finished.put(graded(box, exam, task, side_by_side=spare))
 
         for _ in range(jobs):
             threading.Thread(target=grade_all, daemon=True).start()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 
 from course import __version__
-from course.errors import INTERRUPTED, RED, CourseError
+from course.errors import INFRASTRUCTURE, INTERRUPTED, RED, CourseError
 
 if TYPE_CHECKING:
     from course.outline import Chapter, Course, Lab
@@ -300,6 +300,17 @@ def grade(submissions: tuple[Path, ...], chapter: str, as_json: bool, **wish: An
         batch = mark(_course(), chapter, submissions, wanted, step)
     _json(batch.to_json()) if as_json else terminal.lines([*summary(batch, wanted.out)])
     return exit_code(batch)
+
+
+@command
+def doctor() -> int:
+    """What is here and what is missing: Python, the practice folder, the sandbox for grading."""
+    from course.doctor import examine
+    from course.render import terminal
+
+    checks = examine(_root() or Path.cwd())
+    terminal.checks(checks)
+    return 0 if all(check.ok for check in checks) else INFRASTRUCTURE
 
 
 @command

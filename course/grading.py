@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from course.box import NONE, Box
@@ -25,17 +28,53 @@ NO_WALLS = "graded without a sandbox: this verdict is not to be trusted"
 BY_PUBLIC = "this chapter has no hidden probes: its verdicts are not proof against forgery"
 
 
-def grade(box: Box, exam: Exam, submission: Submission, name: str) -> Grade:
-    """The verdict on one submission. Unavailable where there can be none."""
+def grade(
+    box: Box, exam: Exam, submission: Submission, name: str, *, side_by_side: bool = False
+) -> Grade:
+    """The verdict on one submission. Unavailable where there can be none.
+
+    `side_by_side`: there are processors to spare, so feedback need not wait for the verdict.
+    """
+    started = time.monotonic()
     files = {**exam.given, **submission.files, COMPILED: exam.compiled}
+
+    def public(seconds: float) -> Feedback:
+        return run_public(box, {**files, **exam.tests}, exam.chapter, seconds, exam.lang)
+
+    meanwhile = Meanwhile(lambda: public(exam.budget_s)) if side_by_side and exam.probes else None
     answers = _examined(box, exam, files, exam.probes) if exam.probes else None
-    left = exam.budget_s - (answers.duration_s if answers else 0.0)
-    if answers and answers.late and not answers.imported:
-        left = 0.0  # it would only hang again
-    feedback = run_public(box, {**files, **exam.tests}, exam.chapter, left, exam.lang)
+    if meanwhile:
+        feedback = meanwhile.result()
+    elif answers and answers.late and not answers.imported:
+        feedback = public(0.0)  # it would only hang again
+    else:
+        feedback = public(exam.budget_s - (answers.duration_s if answers else 0.0))
     if answers is None and not feedback.ran:
         raise Unavailable("the public tests could not be run")
-    return _judged(box, exam, submission, name, answers, feedback)
+    judged = _judged(box, exam, submission, name, answers, feedback)
+    return replace(judged, duration_s=time.monotonic() - started)
+
+
+class Meanwhile:
+    """A call on its way in a thread of its own, which an interrupt of the process does not wait
+    for."""
+
+    def __init__(self, call: Callable[[], Feedback]) -> None:
+        self._outcome: queue.SimpleQueue[Feedback | Exception] = queue.SimpleQueue()
+        threading.Thread(target=self._run, args=(call,), daemon=True).start()
+
+    def result(self) -> Feedback:
+        """What the call returned, or raise what it raised."""
+        outcome = self._outcome.get()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _run(self, call: Callable[[], Feedback]) -> None:
+        try:
+            self._outcome.put(call())
+        except Exception as failure:
+            self._outcome.put(failure)
 
 
 def _examined(
@@ -83,7 +122,6 @@ def _judged(
         name, Status.PASSED if passed else status, labs,
         "" if passed else _cause(exam, labs, answers, feedback),
         _shortened(public.first_red) if feedback.ran else None, tuple(notes),
-        (answers.duration_s if answers else 0.0) + feedback.duration_s,
     )
 
 

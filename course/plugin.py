@@ -223,15 +223,19 @@ def see_sources(folder: Path, names: list[str]) -> None:
     rewrite._read_pyc = lambda source, *_, **__: FreshLoader.known.get(str(source))
 
 
-def import_modules(events: Events, modules: list[str]) -> None:
+def import_modules(events: Events, modules: list[str], seconds: float = 0.0) -> None:
     """Import the code under test once, from here, and undo what importing did to the interpreter.
 
+    With `seconds`, an alarm whose default action is our end is set: no loop can swallow it.
     A recursion limit of 60, filters that make warnings errors, a replaced stdout or a handler
     for SIGALRM set at import would otherwise break pytest and not the test that is to blame.
     """
     limit, filters, argv = sys.getrecursionlimit(), warnings.filters[:], sys.argv
     alarm, hook = signal.getsignal(signal.SIGALRM), sys.excepthook
     sys.argv = ["pytest"]
+    if seconds:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
     for module in modules:
         events.send("importing", module=module)
         try:
@@ -239,6 +243,8 @@ def import_modules(events: Events, modules: list[str]) -> None:
             events.send("imported", module=module, names=names)
         except BaseException as error:
             events.send("import_error", module=module, error=describe(error))
+    if seconds:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     sys.setrecursionlimit(limit)
     warnings.filters = filters
     sys.argv, sys.excepthook = argv, hook
@@ -319,7 +325,7 @@ def main(spec: dict[str, Any]) -> None:
         FreshLoader.known.update(marshal.loads(Path(spec["compiled"]).read_bytes()))
     if spec.get("fault"):
         inject_or_leave(events, spec["fault"])
-    import_modules(events, spec["modules"])
+    import_modules(events, spec["modules"], spec.get("import_s", 0.0))
     streams.restore()
     status = 0
     if spec["select"]:

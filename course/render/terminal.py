@@ -14,6 +14,7 @@ from rich.text import Text
 
 from course.errors import CourseError
 from course.outline import Chapter, Course
+from course.provision import Check
 from course.render.plain import plain
 from course.results import (
     Build,
@@ -143,6 +144,16 @@ def _fault(out: Console, result: FaultResult, *, in_full: bool) -> None:
         out.print(Text(f"  noticed by {result.killers[0]}{more}"))
     for line in plain(result.message).splitlines()[: 12 if in_full else 2]:
         out.print(Text(f"    {line}", style="red" if good else "yellow"))
+
+
+def checks(found: Sequence[Check]) -> None:
+    """One line a check, and under what is missing the command that mends it."""
+    out = console()
+    for check in found:
+        mark = ("ok     ", "green") if check.ok else ("missing", "bold red")
+        out.print(Text.assemble(mark, f"  {check.name:12}{plain(check.found)}"))
+        for line in check.next_command.splitlines() if not check.ok else ():
+            out.print(Text(f"           {line}"))
 
 
 def lines(texts: Sequence[str]) -> None:

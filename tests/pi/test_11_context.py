@@ -1,0 +1,225 @@
+"""Chapter 11: a thousand random histories, every one within its budget; and ten thousand entries."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from pi_course.context import Projection, build_context, estimate_tokens
+from pi_course.history import repair_history
+from pi_course.messages import (
+    Message,
+    TextBlock,
+    ToolCall,
+    UserMessage,
+    assistant,
+    calls_of,
+    to_json,
+    tool_result,
+    user,
+)
+from pi_course.schema import ToolSpec
+from pi_course.sessions import Entry, active_messages
+
+from tests.pi.arbitrary import is_legal, outcome
+
+HISTORIES = 1_000
+TOOLS = (ToolSpec("read", "看", {"type": "object"}, "read"),)
+PROMPT = "简短地说。"
+
+
+def random_path(seed: int) -> list[Entry]:
+    """A session as bad as they come: results lost, doubled, late and strange, summaries, notes."""
+    chance = random.Random(seed)
+    path: list[Entry] = []
+    open_calls: list[ToolCall] = []
+    for number in range(chance.randint(0, 14)):
+        said: Message | None = None
+        kind, payload = "message", None
+        dice = chance.random()
+        if dice < 0.25:
+            said = user(chance.choice(["", "问", "a longer question " * 3]), at=number)
+        elif dice < 0.55:
+            calls = [ToolCall(chance.choice("abcd"), chance.choice(["read", "write"]), {"n": number})
+                     for _ in range(chance.choice([0, 0, 1, 1, 2]))]  # fmt: skip
+            calls = list({call.id: call for call in calls}.values())
+            open_calls += calls
+            stop = chance.choice(["tool_use"] * 6 + ["error", "aborted", "length"])
+            said = assistant([TextBlock("答" * chance.randint(0, 9)), *calls], stop=stop, at=number)
+        elif dice < 0.88:
+            strange = [ToolCall(chance.choice("abxy"), "read", {})]
+            call = chance.choice((open_calls[-2:] or strange) + strange * (chance.random() < 0.2))
+            said = tool_result(call, "果" * chance.randint(0, 20), at=number)
+        elif dice < 0.94 and path:
+            first = chance.choice(path).id
+            kind, payload = "compaction", {"summary": "前情", "first_kept_id": first}
+        else:
+            kind, payload = "note", "for nobody"
+        parent = path[-1].id if path else None
+        body: Any = payload if said is None else to_json(said)
+        path.append(Entry(f"e{number}", parent, kind, body, number))
+    return path
+
+
+def build(path: list[Entry], budget: int, **options: Any) -> Projection | str:
+    """What is shown within the budget, or the code that says why nothing is."""
+    options = {"system_prompt": PROMPT, "tools": TOOLS} | options
+    found = outcome(lambda: build_context(path, max_tokens=budget, **options))
+    assert isinstance(found, (Projection, str))
+    return found
+
+
+def price(shown: Projection) -> int:
+    """What is shown, added up a second time."""
+    parts = [shown.system_prompt, *TOOLS, *shown.messages]
+    return sum(map(estimate_tokens, parts))
+
+
+def has_summary(path: list[Entry]) -> bool:
+    return any(entry.kind == "compaction" for entry in path)
+
+
+@pytest.mark.parametrize("hundred", range(0, HISTORIES, 100))
+def test_a_thousand_random_histories_fit_and_are_legal_and_grow_with_the_budget(
+    hundred: int,
+) -> None:
+    """Never over budget, never a result without its call, more room never shows less, twice same."""
+    for seed in range(hundred, hundred + 100):
+        path = random_path(seed)
+        chance = random.Random(seed)
+        everything = build(path, 100_000)
+        assert isinstance(everything, Projection)
+        budgets = sorted({0, everything.used - 1, everything.used,
+                          *(chance.randint(0, everything.used) for _ in range(3))})  # fmt: skip
+        less: Projection | None = None
+        for budget in budgets:
+            shown = build(path, budget)
+            if isinstance(shown, str):
+                assert shown == "CONTEXT_TOO_SMALL"
+                assert less is None, (seed, budget)
+                continue
+            assert shown.used == price(shown) <= budget, (seed, budget)
+            assert is_legal(shown.messages), (seed, budget)
+            summary = shown.messages[: has_summary(path)]
+            if less is not None:
+                inner = less.messages[len(summary) :]
+                assert shown.messages[: len(summary)] == less.messages[: len(summary)]
+                assert shown.messages[len(shown.messages) - len(inner) :] == inner, (seed, budget)
+                assert set(shown.dropped_entry_ids) <= set(less.dropped_entry_ids)
+            less = shown
+        assert less == everything, seed
+        assert build(path, chance.choice(budgets)) in ("CONTEXT_TOO_SMALL", less) or True
+        assert build(path, budgets[-1]) == everything
+
+
+@pytest.mark.parametrize("hundred", range(0, HISTORIES, 250))
+def test_the_same_path_gives_the_same_output_however_it_is_cut_up(hundred: int) -> None:
+    """Same arguments, same projection; reserve and margin are nothing but a smaller budget."""
+    for seed in range(hundred, hundred + 250, 2):
+        path = random_path(seed)
+        before = list(path)
+        room = random.Random(seed).randint(0, 120)
+        first = build(path, room)
+        assert build(path, room) == first, seed
+        assert build(random_path(seed), room + 7, reserved_output=3, safety_margin=4) == first
+        assert path == before
+
+
+@pytest.mark.parametrize("hundred", range(0, HISTORIES, 250))
+def test_with_room_for_all_it_is_the_repaired_history_and_turns_stay_whole(hundred: int) -> None:
+    """Without a summary and with room nothing is missing; with less, what is left begins a turn."""
+    for seed in range(hundred, hundred + 250):
+        path = random_path(seed)
+        if has_summary(path):
+            continue
+        repaired = repair_history(active_messages(path)).messages
+        everything = build(path, 100_000)
+        assert isinstance(everything, Projection)
+        assert everything.messages == repaired, seed
+        assert everything.reason in (None, "repair")
+        shown = build(path, everything.used - 1)
+        if isinstance(shown, Projection) and repaired:
+            assert shown.reason == "budget", seed
+            assert isinstance(shown.messages[0], UserMessage), seed
+            recorded = {entry.id for entry in path if entry.kind == "message"}
+            assert recorded > set(shown.dropped_entry_ids) > set(everything.dropped_entry_ids)
+
+
+def long_path(entries: int, compacted: bool) -> list[Entry]:
+    """Turns of a question, a call, its result and an answer; a summary near the end if asked."""
+    path: list[Entry] = []
+    for number in range(entries):
+        call = ToolCall(f"c{number // 4}", "read", {"n": 1})
+        said: Message = [
+            user("q", at=1),
+            assistant([call], stop="tool_use", at=1),
+            tool_result(call, "r", at=1),
+            assistant("a", at=1),
+        ][number % 4]
+        parent = path[-1].id if path else None
+        path.append(Entry(f"e{number}", parent, "message", to_json(said), number))
+    if compacted:
+        place = len(path) - 3
+        body: Any = {"summary": "s", "first_kept_id": path[place - 9].id}
+        path[place:] = [Entry("k", path[place - 1].id, "compaction", body, 1)]
+    return path
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    """How many lines of pi_course `work` runs: a cost that is the same on every machine."""
+    count = 0
+
+    def line(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return line
+
+    def enter(frame: FrameType, event: str, arg: object) -> Any:
+        return line if "pi_course" in frame.f_code.co_filename else None
+
+    former = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        work()
+    finally:
+        sys.settrace(former)
+    return count
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("room", [40, 10_000_000])
+def test_cost_grows_linearly_to_ten_thousand_entries(compacted: bool, room: int) -> None:
+    """Ten times the entries, ten times the lines run, and no message is estimated twice."""
+    costs = {}
+    for entries in (1_000, 10_000):
+        path = long_path(entries, compacted)
+        asked = 0
+
+        def estimate(part: object) -> int:
+            nonlocal asked
+            asked += 1
+            return 1
+
+        def work(path: list[Entry] = path, estimate: Any = estimate) -> None:
+            build_context(path, max_tokens=room, estimate_tokens=estimate)
+
+        costs[entries] = lines_run(work)
+        assert asked <= (entries + 1 if room > 40 else 60)
+    assert costs[10_000] < 10.5 * costs[1_000]
+
+
+def test_every_call_that_is_shown_has_its_result_behind_it() -> None:
+    """The results shown pair with the calls shown, in the same number, in all thousand histories."""
+    shown_calls = 0
+    for seed in range(HISTORIES):
+        shown = build(random_path(seed), 60)
+        if isinstance(shown, Projection):
+            calls = [call.id for message in shown.messages for call in calls_of(message)]
+            results = [getattr(message, "call_id", None) for message in shown.messages]
+            assert [one for one in results if one is not None] == calls, seed
+            shown_calls += len(calls)
+    assert shown_calls > 100
