@@ -272,7 +272,8 @@ def probe_12_1_refused_headers(salt):
     contents = [
         "", word, whole.replace("\n", "\r"), "-" + whole, whole.replace("---\n", "---\r"),
         whole.replace("---", "---" + word, 1), whole[:-4] + "----\n", whole[:-4] + f"---{word}\n",
-        whole[:-4] + word, whole[:-4], whole[:-4] + "Do it.\n", " " + whole, "\n" + whole, word + "\n" + whole,
+        whole[:-4] + word, whole[:-4], whole[:-4] + "Do it.\n", " " + whole,
+        "\n" + whole, word + "\n" + whole,
         skill(name, ">\n  " + word), skill(name, ">"), skill(name, "|"), skill(name, f'"{word}"'),
         skill(name, f"'{word}'"), skill(name, f"{word}\nname: {good}"),
         skill(name, f"{word}\ndescription: {good}"), skill(name, f"{word}\n{good}"),
@@ -674,7 +675,8 @@ def probe_12_3_values(salt):
     body = f"{{{{{one}}}}}|{{{{{two}}}}}|{{{{{one}}}}}"
     values = [f"{{{{{two}}}}}", f"{{{{{one}}}}}", f"\\1{word}", f"\\g<0>{word}", f"{word}\\",
               "$& $1", f"C:\\new\\{word}", f"{word}\r\n\t{word}", "", f"{{{word}}}",
-              "{0.__class__}", "%s %(x)s", f"{{{{{word}}}}}", "}}{{", f"<{word}>&amp;", "é審😀\u2028", "{{", "\\\\x"]
+              "{0.__class__}", "%s %(x)s", f"{{{{{word}}}}}", "}}{{", f"<{word}>&amp;",
+              "é審😀\u2028", "{{", "\\\\x"]
     seen = []
     for value in values:
         other = f"{{{{{one}}}}}{salt.word()}"
@@ -1767,9 +1769,13 @@ def probe_12_5_order(salt):
         await world.load(hooks(*pair("unknown"), ("unknown", print)), id=salt.word())
         for fault in (lambda context: fail(RuntimeError("x")), lambda context: fail(SystemExit(0)),
                       tools_only(world.builtin.spec.name)):
-            broken = hooks(*pair(f"{salt.word()} broken"))
-            await world.load(lambda context, broken=broken, fault=fault: (
-                broken(context), fault(context)) and None, id=salt.word())
+            whole = hooks(*pair(f"{salt.word()} broken"))
+
+            def broken(context, whole=whole, fault=fault):
+                whole(context)
+                fault(context)
+
+            await world.load(broken, id=salt.word())
         await wrapped(call_of(salt), ctx)
         return [events, len(core.calls), world.told()]
 
