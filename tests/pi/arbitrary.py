@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, settings
@@ -30,7 +30,8 @@ def examples(number: int) -> settings:
     return settings(max_examples=number, deadline=None, suppress_health_check=slow)
 
 
-HOSTILE = ["", "\0", "\r\n", "\n\n", "\u2028", "\x0b", "\x85", "\ufeff", "你好", "\U0001f642", '"', "\\"]
+HOSTILE = ["", "\0", "\r\n", "\n\n",
+           "\u2028", "\x0b", "\x85", "\ufeff", "你好", "\U0001f642", '"', "\\"]  # fmt: skip
 texts = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 scalars = st.one_of(
     st.none(),
@@ -107,9 +108,14 @@ def outcome(run: Any) -> object:
         return error.code
 
 
-def run_async(work: Coroutine[Any, Any, T]) -> T:
+def run_async(work: Awaitable[T]) -> T:
     """What a coroutine returns; one that hangs fails instead."""
-    return asyncio.run(asyncio.wait_for(work, 20))
+
+
+    async def limited() -> T:
+        return await asyncio.wait_for(work, 20)
+
+    return asyncio.run(limited())
 
 
 def cut_into_two(data: bytes) -> Iterator[list[bytes]]:

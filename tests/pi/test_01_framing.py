@@ -68,7 +68,7 @@ def test_every_chunking_of_a_nasty_text_gives_the_same_lines() -> None:
     assert all(decoded(chunks) == decoded([data]) for chunks in every_chunking(data))
 
 
-@examples(200)
+@examples(120)
 @given(byte_texts, places)
 def test_any_bytes_cut_anywhere_are_the_lines_of_one_split(data: bytes, at: list[int]) -> None:
     """Lines, and the place where they stop being UTF-8, depend on the bytes alone."""
@@ -90,7 +90,7 @@ def test_only_the_newline_ends_a_line(text: str, at: list[int]) -> None:
 
 sse_lines = st.sampled_from([
     "data: one", "data:two", "data", "data:  三", "event: 名", "event:", "id: 7", "id", ": comment",
-    "retry: 5", "other: x", "data: [DONE]", "", "", "", "data:\u2028", "\ufeffdata: x", "event: a:b",
+    "retry: 5", "other: x", "data: [DONE]", "", "", "", "data:\u2028", "\ufeffdata: x", "event: a",
 ])  # fmt: skip
 
 

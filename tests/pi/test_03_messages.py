@@ -21,7 +21,7 @@ def objects(form: Any) -> Iterator[dict[str, Any]]:
     yield from form["content"]
 
 
-@examples(200)
+@examples(120)
 @given(messages)
 def test_a_message_is_what_its_json_form_says(message: Message) -> None:
     """There and back, through plain values and through bytes, it is the same message."""
@@ -65,7 +65,7 @@ def test_a_field_too_many_or_too_few_is_refused_wherever_it_is(
         assert outcome(lambda: from_json(form)) == "INVALID_MESSAGE", missing
 
 
-@examples(200)
+@examples(120)
 @given(messages, st.integers(0, 9), st.integers(0, 9), json_values | st.sampled_from([True, 1.0]))
 def test_another_value_makes_another_legal_message_or_none(
     message: Message, number: int, which: int, value: Any

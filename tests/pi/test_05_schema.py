@@ -63,8 +63,10 @@ def arrays(draw: st.DrawFn, inner: st.SearchStrategy[Pair]) -> Pair:
 @st.composite
 def objects(draw: st.DrawFn, inner: st.SearchStrategy[Pair]) -> Pair:
     """A schema of objects, and an object with all its properties but some of the optional ones."""
-    properties, value, places = {}, {}, [([], "object")]
-    required = []
+    properties: dict[str, Any] = {}
+    value: dict[str, Any] = {}
+    places: list[Place] = [([], "object")]
+    required: list[str] = []
     for name in draw(st.lists(names, unique=True, max_size=3)):
         properties[name], item, below = draw(inner)
         needed, given = draw(st.booleans()), draw(st.booleans())
@@ -106,7 +108,7 @@ def refusal(schema: object, args: object) -> str:
     raise AssertionError("it was taken")
 
 
-@examples(150)
+@examples(80)
 @given(pairs)
 def test_arguments_that_fit_come_back_frozen_and_nothing_is_changed(pair: Pair) -> None:
     """The answer is an equal copy; schema and arguments are as before, to the last type."""
@@ -122,7 +124,7 @@ def test_arguments_that_fit_come_back_frozen_and_nothing_is_changed(pair: Pair) 
     assert validate_args(spec.input_schema, args) == frozen
 
 
-@examples(250)
+@examples(120)
 @given(pairs, st.integers(0, 99), st.integers(0, 99))
 def test_one_wrong_type_is_one_line_with_its_pointer(pair: Pair, where: int, which: int) -> None:
     """A value of another type, True for a number too, is refused at its very place; no other is."""
@@ -135,7 +137,7 @@ def test_one_wrong_type_is_one_line_with_its_pointer(pair: Pair, where: int, whi
     assert repr(bad) == before
 
 
-@examples(150)
+@examples(80)
 @given(pairs, st.integers(0, 99), names)
 def test_a_missing_and_an_unknown_property_have_the_pointer_they_would_have(
     pair: Pair, where: int, name: str
@@ -180,7 +182,7 @@ schema_values = st.recursive(
 )
 
 
-@examples(200)
+@examples(120)
 @given(schema_values, json_values, st.booleans())
 def test_any_schema_and_any_arguments_give_a_value_or_one_of_two_codes(
     schema: Any, args: Any, is_object: bool
@@ -193,4 +195,5 @@ def test_any_schema_and_any_arguments_give_a_value_or_one_of_two_codes(
     except CourseError as error:
         assert error.code in ("INVALID_SCHEMA", "INVALID_ARGUMENTS")
         assert 0 < len(error.message) <= MAX_MESSAGE
-        assert (error.code == "INVALID_SCHEMA") == (outcome(lambda: check_schema(schema)) is not None)
+        is_bad_schema = outcome(lambda: check_schema(schema)) == "INVALID_SCHEMA"
+        assert is_bad_schema == (error.code == "INVALID_SCHEMA")

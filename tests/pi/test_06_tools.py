@@ -32,7 +32,7 @@ from pi_course.tools import (
 
 from tests.pi.arbitrary import examples, json_objects, run_async, texts
 
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
 Behaviour = Callable[[dict[str, Any], ExecContext], Awaitable[Any]]
 
 

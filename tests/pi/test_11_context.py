@@ -1,4 +1,4 @@
-"""Chapter 11: a thousand random histories, every one within its budget; and ten thousand entries."""
+"""Chapter 11: a thousand random histories, each within its budget; and ten thousand entries."""
 
 from __future__ import annotations
 
@@ -39,12 +39,14 @@ def random_path(seed: int) -> list[Entry]:
     open_calls: list[ToolCall] = []
     for number in range(chance.randint(0, 14)):
         said: Message | None = None
-        kind, payload = "message", None
+        kind = "message"
+        payload: object = None
         dice = chance.random()
         if dice < 0.25:
             said = user(chance.choice(["", "问", "a longer question " * 3]), at=number)
         elif dice < 0.55:
-            calls = [ToolCall(chance.choice("abcd"), chance.choice(["read", "write"]), {"n": number})
+            names = ["read", "write"]
+            calls = [ToolCall(chance.choice("abcd"), chance.choice(names), {"n": number})
                      for _ in range(chance.choice([0, 0, 1, 1, 2]))]  # fmt: skip
             calls = list({call.id: call for call in calls}.values())
             open_calls += calls
@@ -87,7 +89,7 @@ def has_summary(path: list[Entry]) -> bool:
 def test_a_thousand_random_histories_fit_and_are_legal_and_grow_with_the_budget(
     hundred: int,
 ) -> None:
-    """Never over budget, never a result without its call, more room never shows less, twice same."""
+    """Never over budget, no result without its call, more room never shows less, twice same."""
     for seed in range(hundred, hundred + 100):
         path = random_path(seed)
         chance = random.Random(seed)
@@ -112,8 +114,7 @@ def test_a_thousand_random_histories_fit_and_are_legal_and_grow_with_the_budget(
                 assert set(shown.dropped_entry_ids) <= set(less.dropped_entry_ids)
             less = shown
         assert less == everything, seed
-        assert build(path, chance.choice(budgets)) in ("CONTEXT_TOO_SMALL", less) or True
-        assert build(path, budgets[-1]) == everything
+        assert build(path, budgets[-1]) == everything, seed
 
 
 @pytest.mark.parametrize("hundred", range(0, HISTORIES, 250))
@@ -154,14 +155,14 @@ def long_path(entries: int, compacted: bool) -> list[Entry]:
     path: list[Entry] = []
     for number in range(entries):
         call = ToolCall(f"c{number // 4}", "read", {"n": 1})
-        said: Message = [
+        turn: list[Message] = [
             user("q", at=1),
             assistant([call], stop="tool_use", at=1),
             tool_result(call, "r", at=1),
             assistant("a", at=1),
-        ][number % 4]
+        ]
         parent = path[-1].id if path else None
-        path.append(Entry(f"e{number}", parent, "message", to_json(said), number))
+        path.append(Entry(f"e{number}", parent, "message", to_json(turn[number % 4]), number))
     if compacted:
         place = len(path) - 3
         body: Any = {"summary": "s", "first_kept_id": path[place - 9].id}
@@ -169,8 +170,11 @@ def long_path(entries: int, compacted: bool) -> list[Entry]:
     return path
 
 
-def lines_run(work: Callable[[], object]) -> int:
-    """How many lines of pi_course `work` runs: a cost that is the same on every machine."""
+def steps_of(work: Callable[[], object]) -> int:
+    """The lines of chapters 04 and 11, and the calls of others, that `work` runs: a cost in steps.
+
+    It is the same on every machine, however busy.
+    """
     count = 0
 
     def line(frame: FrameType, event: str, arg: object) -> Any:
@@ -179,7 +183,10 @@ def lines_run(work: Callable[[], object]) -> int:
         return line
 
     def enter(frame: FrameType, event: str, arg: object) -> Any:
-        return line if "pi_course" in frame.f_code.co_filename else None
+        nonlocal count
+        count += 1
+        is_ours = frame.f_code.co_filename.endswith(("context.py", "history.py"))
+        return line if is_ours else None
 
     former = sys.gettrace()
     sys.settrace(enter)
@@ -190,10 +197,9 @@ def lines_run(work: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize("compacted", [False, True])
-@pytest.mark.parametrize("room", [40, 10_000_000])
-def test_cost_grows_linearly_to_ten_thousand_entries(compacted: bool, room: int) -> None:
-    """Ten times the entries, ten times the lines run, and no message is estimated twice."""
+@pytest.mark.parametrize(("room", "compacted"), [(40, True), (10_000_000, False)])
+def test_cost_grows_linearly_to_ten_thousand_entries(room: int, compacted: bool) -> None:
+    """Ten times the entries, ten times the steps, and no message is estimated twice."""
     costs = {}
     for entries in (1_000, 10_000):
         path = long_path(entries, compacted)
@@ -207,13 +213,13 @@ def test_cost_grows_linearly_to_ten_thousand_entries(compacted: bool, room: int)
         def work(path: list[Entry] = path, estimate: Any = estimate) -> None:
             build_context(path, max_tokens=room, estimate_tokens=estimate)
 
-        costs[entries] = lines_run(work)
+        costs[entries] = steps_of(work)
         assert asked <= (entries + 1 if room > 40 else 60)
     assert costs[10_000] < 10.5 * costs[1_000]
 
 
 def test_every_call_that_is_shown_has_its_result_behind_it() -> None:
-    """The results shown pair with the calls shown, in the same number, in all thousand histories."""
+    """The results shown pair with the calls shown, one to one, in all thousand histories."""
     shown_calls = 0
     for seed in range(HISTORIES):
         shown = build(random_path(seed), 60)

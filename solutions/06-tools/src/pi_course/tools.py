@@ -151,7 +151,9 @@ async def execute_batch(
     async def answer(call: ToolCall) -> ToolResultMessage:
         try:
             return await executor(call, ctx)
-        except (Exception, SystemExit) as error:
+        except _PASSING:
+            raise
+        except BaseException as error:
             return error_result(call, "TOOL_FAILED", _describe(error), at=ctx.clock.now_ms())
 
     if mode == "sequential":
@@ -166,6 +168,10 @@ def error_result(call: ToolCall, code: str, message: str, *, at: int) -> ToolRes
     """
     legal = f"{code}: {message}".encode("utf-8", "backslashreplace").decode("utf-8")
     return tool_result(call, legal, is_error=True, details={"code": code}, at=at)
+
+
+# What is no failure of a tool: somebody stops the waiting, the program, or this coroutine.
+_PASSING = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
 
 def _check(tool: object) -> None:
@@ -211,7 +217,9 @@ async def _settle(tool: Tool, args: Any, ctx: ExecContext, timeout: float | None
 async def _attempt(tool: Tool, args: dict[str, Any], ctx: ExecContext) -> object:
     try:
         return await tool.execute(args, ctx)
-    except (Exception, SystemExit) as error:
+    except _PASSING:
+        raise
+    except BaseException as error:
         raise CourseError("TOOL_FAILED", _describe(error)) from error
 
 
