@@ -145,12 +145,15 @@ ATTACKS = {
         refused(*(lambda p=p: (os.listdir if os.path.isdir(p) else open)(p) for p in paths))
     """,
     "the course": """
-        refused(lambda: os.listdir(ROOT), lambda: open(ROOT + "/course/sandbox.py"))
+        # (an interpreter in ROOT/.venv is seen, and nothing else of ROOT)
+        refused(lambda: os.listdir(ROOT + "/labs"), lambda: open(ROOT + "/course/sandbox.py"),
+                lambda: os.listdir(ROOT + "/solutions"), lambda: open(ROOT + "/pyproject.toml"))
     """,
     "looks outside by links": """
         os.symlink(ROOT, "/tmp/link")
-        refused(lambda: os.listdir("/tmp/link"), lambda: os.listdir("/proc/self/root" + ROOT),
-                lambda: os.listdir("/desk/../.." + ROOT), lambda: os.link("/usr", "/tmp/usr"))
+        refused(lambda: os.listdir("/tmp/link/labs"), lambda: os.link("/usr", "/tmp/usr"),
+                lambda: os.listdir("/proc/self/root" + ROOT + "/labs"),
+                lambda: os.listdir("/desk/../.." + ROOT + "/labs"))
     """,
     "writes outside the scratch places": """
         def try_all(folder, depth):
