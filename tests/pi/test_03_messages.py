@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from pi_course.messages import AssistantMessage, Message, from_json, to_json, validate_message
+from pi_course.messages import Message, from_json, to_json, validate_message
 from pi_course.values import canonical_json, parse_json
 
-from tests.pi.arbitrary import examples, json_values, messages, outcome
+from tests.pi.arbitrary import assistants, examples, json_values, messages, outcome
 
 
 def objects(form: Any) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def test_a_field_too_many_or_too_few_is_refused_wherever_it_is(
 
 
 @examples(120)
-@given(messages, st.integers(0, 9), st.integers(0, 9), json_values | st.sampled_from([True, 1.0]))
+@given(messages, st.integers(0, 9), st.integers(0, 9), json_values | st.sampled_from([True, 0, 1.0, "", "x"]))
 def test_another_value_makes_another_legal_message_or_none(
     message: Message, number: int, which: int, value: Any
 ) -> None:
@@ -78,9 +78,32 @@ def test_another_value_makes_another_legal_message_or_none(
     found = outcome(lambda: from_json(form))
     if found != "INVALID_MESSAGE":
         assert canonical_json(to_json(found)) == canonical_json(form)  # type: ignore[arg-type]
-        if isinstance(found, AssistantMessage):
-            ids = [block.id for block in found.content if block.type == "tool_call"]
-            assert len(set(ids)) == len(ids)
+        fields = [pair for one in objects(form) for pair in one.items()]
+        assert all(is_lawful(name, item) for name, item in fields)
+
+
+def is_lawful(name: str, item: Any) -> bool:
+    """Whether a field of that name may have this value, by its class's text, written once more."""
+    if name == "timestamp":
+        return type(item) is int and item >= 0
+    if name == "is_error":
+        return item is True or item is False
+    if name == "error":
+        return item is None or type(item) is str
+    if name in ("details", "content", "arguments"):
+        return name == "details" or type(item) is (list if name == "content" else dict)
+    return type(item) is str and (item != "" or name == "text")
+
+
+@examples(60)
+@given(assistants, st.integers(0, 9))
+def test_two_calls_of_one_message_never_have_one_id(message: Message, number: int) -> None:
+    """A call that stands twice, or its id on another call, makes the message illegal."""
+    form = to_json(message)
+    calls = [block for block in form["content"] if block["type"] == "tool_call"]
+    assume(calls)
+    form["content"].insert(number % len(form["content"]), calls[0] | {"name": "other"})
+    assert outcome(lambda: from_json(form)) == "INVALID_MESSAGE"
 
 
 @examples(100)

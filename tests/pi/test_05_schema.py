@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -120,6 +121,7 @@ def test_arguments_that_fit_come_back_frozen_and_nothing_is_changed(pair: Pair) 
     assert frozen is not args
     assert (canonical_json([schema, args]), repr((schema, args))) == before
     assert validate_args(deep_freeze(schema), frozen) == frozen
+    assert validate_args(json.loads(json.dumps(schema)), args) == frozen
     spec = ToolSpec("t", "", schema, "read")
     assert validate_args(spec.input_schema, args) == frozen
 

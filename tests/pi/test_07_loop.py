@@ -68,10 +68,14 @@ class Scene:
         """A tool that takes its time, talks, and fails when it is told to."""
         number = args.get("n", 0)
         assert ctx.update is not None
-        for step in range(number):
-            ctx.update(f"step {step}")
-            self.clock.advance(1)
-            await asyncio.sleep(0)
+        try:
+            for step in range(number):
+                ctx.update(f"step {step}")
+                self.clock.advance(1)
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            ctx.update("too late")
+            raise
         if number == 5:
             raise RuntimeError("five")
         return None if number == 6 else f"worked {number}"
