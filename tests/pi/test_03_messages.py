@@ -66,7 +66,8 @@ def test_a_field_too_many_or_too_few_is_refused_wherever_it_is(
 
 
 @examples(120)
-@given(messages, st.integers(0, 9), st.integers(0, 9), json_values | st.sampled_from([True, 0, 1.0, "", "x"]))
+@given(messages, st.integers(0, 9), st.integers(0, 9),
+       json_values | st.sampled_from([True, 0, 1.0, "", "x"]))
 def test_another_value_makes_another_legal_message_or_none(
     message: Message, number: int, which: int, value: Any
 ) -> None:
