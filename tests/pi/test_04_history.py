@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 from pi_course.history import SYNTHETIC, check_history, repair_history, to_provider
-from pi_course.messages import AssistantMessage, Message, ToolResultMessage, calls_of, to_json
+from pi_course.messages import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    ToolResultMessage,
+    assistant,
+    calls_of,
+    to_json,
+    tool_result,
+    user,
+)
 
-from tests.pi.arbitrary import examples, histories, is_legal
+from tests.pi.arbitrary import call_ids, examples, histories, is_legal, tool_names
 
 
 @examples(120)
@@ -31,16 +42,25 @@ def test_repair_makes_any_history_legal_and_then_nothing_more(history: list[Mess
 @st.composite
 def nearly_legal(draw: st.DrawFn) -> list[Message]:
     """A legal history in which one message has moved, is gone or stands twice."""
-    history = list(repair_history(draw(histories)).messages)
-    if history:
-        message = history.pop(draw(st.integers(0, len(history) - 1)))
-        for _ in range(draw(st.integers(0, 2))):
-            history.insert(draw(st.integers(0, len(history))), message)
+    history: list[Message] = [user("q", at=1)]
+    for ids in draw(st.lists(st.lists(call_ids, max_size=3, unique=True), min_size=1, max_size=3)):
+        calls = [ToolCall(call_id, draw(tool_names), {}) for call_id in ids]
+        history.append(assistant(calls, stop="tool_use", at=1))
+        history += [tool_result(call, "r", at=1) for call in calls]
+    place = draw(st.integers(0, len(history) - 1))
+    message = history[place]
+    if draw(st.booleans()):
+        del history[place]
+    for copy in range(draw(st.integers(0, 2))):
+        again = replace(message, timestamp=90 + copy)
+        if isinstance(again, ToolResultMessage):
+            again = replace(again, details=draw(st.sampled_from([None, SYNTHETIC])))
+        history.insert(draw(st.integers(0, len(history))), again)
     return history
 
 
-@examples(150)
-@given(histories | nearly_legal())
+@examples(200)
+@given(histories | nearly_legal() | nearly_legal())
 def test_what_check_finds_is_what_repair_puts_right(history: list[Message]) -> None:
     """check_history is empty exactly for legal histories, and repair counts the same problems."""
     problems = check_history(history)
@@ -52,8 +72,8 @@ def test_what_check_finds_is_what_repair_puts_right(history: list[Message]) -> N
         assert repair.messages == tuple(history)
 
 
-@examples(120)
-@given(histories | nearly_legal())
+@examples(200)
+@given(histories | nearly_legal() | nearly_legal())
 def test_repair_says_nothing_new_and_forgets_nothing_that_was_said(history: list[Message]) -> None:
     """Users and good answers keep their order; a result is recorded, or owns up to be none."""
 

@@ -69,7 +69,7 @@ class Scene:
         number = args.get("n", 0)
         assert ctx.update is not None
         try:
-            for step in range(number):
+            for step in range(3 * number):
                 ctx.update(f"step {step}")
                 self.clock.advance(1)
                 await asyncio.sleep(0)
