@@ -12,21 +12,31 @@ from types import CodeType
 
 from course.bubblewrap import FOLDER
 
+PROBES = "probes.py"
 COMPILED = ".kit/compiled.bin"  # in the box; programs there look files up by their place
 
 
-def compile_all(modules: Mapping[str, bytes], tests: Mapping[str, bytes], probes: str) -> bytes:
-    """Marshalled code by place; what cannot be made ready is left to the box."""
-    table: dict[str, CodeType] = {}
-    for path, source in modules.items():
-        if path.endswith(".py"):
-            table[f"{FOLDER}/{path}"] = compile(source, f"{FOLDER}/{path}", "exec",
-                                                dont_inherit=True)
-    for path, source in tests.items():
-        if code := _rewritten(f"{FOLDER}/{path}", source):
-            table[f"{FOLDER}/{path}"] = code
-    table["probes.py"] = compile(probes, "probes.py", "exec", dont_inherit=True)
-    return marshal.dumps(table)
+def compile_modules(files: Mapping[str, bytes]) -> dict[str, CodeType]:
+    """The modules' code by the place that they will have."""
+    return {f"{FOLDER}/{path}": compile(source, f"{FOLDER}/{path}", "exec", dont_inherit=True)
+            for path, source in files.items() if path.endswith(".py")}
+
+
+def compile_tests(files: Mapping[str, bytes]) -> dict[str, CodeType]:
+    """The same for tests, rewritten; what cannot be made ready is left to the box."""
+    made = {f"{FOLDER}/{path}": _rewritten(f"{FOLDER}/{path}", source)
+            for path, source in files.items()}
+    return {place: code for place, code in made.items() if code}
+
+
+def compile_probes(source: str) -> dict[str, CodeType]:
+    """The probes, which only their driver may ever have."""
+    return {PROBES: compile(source, PROBES, "exec", dont_inherit=True)}
+
+
+def packed(table: Mapping[str, CodeType]) -> bytes:
+    """The table as the programs in the box read it."""
+    return marshal.dumps(dict(table))
 
 
 def _rewritten(place: str, source: bytes) -> CodeType | None:

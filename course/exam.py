@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from course import __version__
+from course.answers import Key
 from course.box import Box
-from course.compiled import compile_all
+from course.compiled import compile_modules, compile_probes, compile_tests, packed
 from course.outline import Chapter, Course
-from course.probes import Key, ProbeSet, ask, asked, load_probes, reference_answers
+from course.probes import ProbeSet, ask, asked, load_probes, reference_answers
 from course.snapshot import File, check_lock, checkpoint, digest, read_tree
 
 FOR_REFERENCE = 4  # times a submission's budget: it must not fail for want of time
@@ -33,7 +34,8 @@ class Exam:
     probes: ProbeSet | None = None
     salts: Sequence[str] = ()
     reference: Mapping[Key, str] = field(default_factory=dict)
-    compiled: bytes = b""  # the given code and the tests, made ready
+    ready_tests: bytes = b""  # the given code and the tests, compiled
+    ready_probes: bytes = b""  # the given code and the probes, compiled
 
     @property
     def verdict_by(self) -> str:
@@ -56,10 +58,11 @@ def set_exam(
     tests |= {extra: (labs / extra).read_bytes() for extra in chapter.extras}
     given = {path: file.data for path, file in tree.items() if path not in chapter.submit}
     probes = load_probes(course, chapter)
-    ready = compile_all(given, {lab.file: tests[lab.file] for lab in chapter.labs},
-                        probes.source if probes else "")
+    code = compile_modules(given)
+    code_of_tests = compile_tests({lab.file: tests[lab.file] for lab in chapter.labs})
     return Exam(chapter, given, tests, course_digest(course, chapter), kit_digest(), budget_s,
-                lang, probes, tuple(salts), compiled=ready)
+                lang, probes, tuple(salts), ready_tests=packed(code | code_of_tests),
+                ready_probes=packed(code | compile_probes(probes.source)) if probes else b"")
 
 
 def answer_by_reference(exam: Exam, course: Course, box: Box) -> Exam:

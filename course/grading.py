@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from course.answers import ALONE, TOGETHER, Answers
 from course.box import NONE, Box
 from course.compiled import COMPILED
 from course.errors import Unavailable
@@ -15,7 +16,7 @@ from course.exam import Exam
 from course.feedback import LEAST_S, Feedback, run_public
 from course.grades import Count, Grade, LabGrade, Status
 from course.outline import Lab
-from course.probes import ALONE, TOGETHER, Answers, Probe, ProbeSet, agreed, ask, asked
+from course.probes import Probe, ProbeSet, agreed, ask, asked
 from course.results import FirstRed, LabResult, Outcome, RunResult
 from course.submission import Submission
 
@@ -23,7 +24,8 @@ FOR_PROBES = 0.6  # of the time of a submission; what they leave is for the publ
 LONGEST_MESSAGE = 4_000  # characters of the first red's message
 MOST_NOTES, LONGEST_NOTE = 8, 200
 WHY = {"late": " (no answer in time)", "silent": " (no answer)", "raised": " (it raised)",
-       "long": " (too long an answer)", "contradictory": " (two answers)"}
+       "long": " (too long an answer)", "contradictory": " (two answers)",
+       "unasked": " (not asked: others of this lab were late)"}
 NO_WALLS = "graded without a sandbox: this verdict is not to be trusted"
 BY_PUBLIC = "this chapter has no hidden probes: its verdicts are not proof against forgery"
 
@@ -36,10 +38,11 @@ def grade(
     `side_by_side`: there are processors to spare, so feedback need not wait for the verdict.
     """
     started = time.monotonic()
-    files = {**exam.given, **submission.files, COMPILED: exam.compiled}
+    files = {**exam.given, **submission.files}
 
     def public(seconds: float) -> Feedback:
-        return run_public(box, {**files, **exam.tests}, exam.chapter, seconds, exam.lang)
+        return run_public(box, {**files, **exam.tests, COMPILED: exam.ready_tests}, exam.chapter,
+                          seconds, exam.lang)
 
     meanwhile = Meanwhile(lambda: public(exam.budget_s)) if side_by_side and exam.probes else None
     answers = _examined(box, exam, files, exam.probes) if exam.probes else None
@@ -84,13 +87,15 @@ def _examined(
     not agree are asked again, each in a process of its own, and only that counts for them."""
     budget = exam.budget_s * FOR_PROBES
     question = asked(exam.chapter, probes, exam.salts, budget, group=TOGETHER)
+    files = {**files, COMPILED: exam.ready_probes}
     answers = ask(box, files, question)
     left = budget - answers.duration_s
     doubtful = [probe.name for probe in probes.probes
                 if not agreed(probe, exam.reference, answers)]
     if not doubtful or not answers.imported or left < LEAST_S:
         return answers
-    again = replace(question, names=tuple(doubtful), group=ALONE, budget_s=left)
+    labs = {name: question.labs[name] for name in doubtful}
+    again = replace(question, labs=labs, group=ALONE, budget_s=left)
     return answers.but(doubtful, ask(box, files, again))
 
 

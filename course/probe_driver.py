@@ -20,13 +20,13 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 import types
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ Key = tuple[str, int]  # a probe's name and the number of the salt
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 DEEPEST = 40  # levels of one observation
 MOST_PARTS = 20_000  # values in one observation
+MOST_LATE = 2  # probes of one lab that are waited for in vain
 OBSERVED = b"="  # begins an answer; an empty one says that the probe raised
 TASKS = "/proc/self/task"
 SCRIPT = str(Path(__file__).absolute())
@@ -91,7 +92,13 @@ class Salt:
                 await asyncio.wait(left, timeout=0.1)
             return task.result()
 
-        return asyncio.new_event_loop().run_until_complete(limited())
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)  # nobody reads what it would print
+        try:
+            return loop.run_until_complete(limited())
+        finally:
+            with contextlib.suppress(Exception):
+                loop.close()
 
     @staticmethod
     def raises(function: Callable[..., object], *args: Any, **kwargs: Any) -> bool:
@@ -115,6 +122,8 @@ def plain(value: object, budget: list[int] | None = None, depth: int = 0) -> Any
     if budget[0] < 0 or depth > DEEPEST:
         return {"<object>": "too large"}
     kind = type(value)
+    if kind in (list, tuple, dict) and len(value) > budget[0]:  # type: ignore[arg-type]
+        return {"<object>": "too large"}
     if value is None or kind in (bool, int, float, str):
         return value
     if kind is list or kind is tuple:
@@ -152,7 +161,7 @@ class Child:
         self.keys = deque(keys)
         self.pid, self.pipe = pid, pipe
         self.answer = bytearray()
-        self.started = time.monotonic()
+        self.started = monotonic()
 
     def end(self) -> None:
         """Kill it and what it started in its own process group."""
@@ -175,11 +184,11 @@ class Examiner:
         self, spec: dict[str, Any], report: Report, ask: Callable[[str, Salt], object]
     ) -> None:
         self.spec, self.report, self.ask = spec, report, ask
-        keys = [(name, salt) for salt in range(len(spec["salts"])) for name in spec["names"]]
+        keys = [(name, salt) for salt in range(len(spec["salts"])) for name in spec["labs"]]
         groups = -(-len(keys) // spec["group"])
         self.waiting = deque(keys[number::groups] for number in range(groups))
         self.running: dict[int, Child] = {}
-        self.late: set[str] = set()
+        self.late: Counter[str] = Counter()  # probes, and labs
         self.poll = select.poll()
         self.scratch = Path(tempfile.gettempdir())
 
@@ -190,10 +199,11 @@ class Examiner:
                     break
             for pipe, _ in self.poll.poll(self._patience_ms()):
                 self._read(self.running[pipe])
-            now = time.monotonic()
+            now = monotonic()
             for child in list(self.running.values()):
                 if now - child.started >= self.spec["probe_s"]:
-                    self.late.add(child.keys[0][0])
+                    name = child.keys[0][0]
+                    self.late.update((name, self.spec["labs"][name]))
                     self._answered(child, problem="late")
                     self._end(child)
 
@@ -220,10 +230,13 @@ class Examiner:
         return True
 
     def _given_up(self, key: Key) -> bool:
-        """A probe that was late once does not agree any more: there is no second wait for it."""
-        if key[0] in self.late:
-            self.report.send(probe=key[0], salt=key[1], problem="late")
-        return key[0] in self.late
+        """No second wait for a probe that was late, nor more than two for one lab: it is lost."""
+        name, salt = key
+        late = name in self.late
+        if late or self.late[self.spec["labs"][name]] >= MOST_LATE:
+            self.report.send(probe=name, salt=salt, problem="late" if late else "unasked")
+            return True
+        return False
 
     def _answer(self, keys: Sequence[Key], pipe: int) -> None:
         """In the fork: run the probes, write each observation as a line, be gone."""
@@ -265,7 +278,7 @@ class Examiner:
 
     def _answered(self, child: Child, **outcome: str) -> None:
         name, salt = child.keys.popleft()
-        child.started = time.monotonic()
+        child.started = monotonic()
         self.report.send(probe=name, salt=salt, **outcome)
 
     def _end(self, child: Child) -> None:
@@ -285,7 +298,7 @@ class Examiner:
             return 20.0
         limit: float = self.spec["probe_s"]
         first = min(child.started for child in self.running.values())
-        return max(0.0, (first + limit - time.monotonic()) * 1000 + 1)
+        return max(0.0, (first + limit - monotonic()) * 1000 + 1)
 
     def _sweep(self) -> None:
         """Where nothing of ours runs, kill what others left. Only in a sandbox are we alone."""
@@ -366,6 +379,25 @@ def load_probes(source: str) -> types.ModuleType:
     return module
 
 
+class Subject:
+    """The code under test, imported once, or in every fork where that would lose threads."""
+
+    def __init__(self, spec: dict[str, Any], probes: types.ModuleType) -> None:
+        self.spec, self.probes = spec, probes
+        self.ready = False
+
+    def prepare(self) -> None:
+        if not self.ready:
+            import_modules(self.spec["modules"], self.spec["import_s"])
+            if self.spec["fault"]:
+                inject(self.spec["fault"])
+            self.ready = True
+
+    def ask(self, name: str, salt: Salt) -> object:
+        self.prepare()
+        return getattr(self.probes, name)(salt)
+
+
 def threads_are_left() -> bool:
     """Whether importing started threads, which a fork would lose."""
     return Path(TASKS).is_dir() and len(list(Path(TASKS).iterdir())) > 1
@@ -391,37 +423,29 @@ def start_again(spec: bytes, out: int) -> None:
     os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", SCRIPT, "each"])
 
 
+def take_streams() -> int:
+    """A descriptor of our own for what was standard output; the standard ones lead nowhere now."""
+    out = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    sys.argv = ["probe"]
+    return out
+
+
 def main(each: bool) -> None:
     """Ask everything, then leave at once: what the code under test left behind cannot hold us."""
     gc.disable()  # nothing of what starting makes is garbage
     raw = read_all(0)
     spec = json.loads(raw)
-    out = os.dup(1)
+    out = take_streams()
     report = Report(out)
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
     see_sources(spec["sources"], spec["site"], spec["compiled"])
-    sys.argv = ["probe"]
-    probes = load_probes(spec["probes"])
+    subject = Subject(spec, load_probes(spec["probes"]))
     report.send(event="ready")
-
-    def prepare() -> None:
-        import_modules(spec["modules"], spec["import_s"])
-        if spec["fault"]:
-            inject(spec["fault"])
-
-    ready: list[int] = []  # the process in which everything is imported
-
-    def ask(name: str, salt: Salt) -> object:
-        if each and os.getpid() not in ready:
-            prepare()
-            ready.append(os.getpid())
-        return getattr(probes, name)(salt)
-
     if not each:
         try:
-            prepare()
+            subject.prepare()
         except BaseException as error:
             report.send(event="import_error", type=type(error).__name__)
             os._exit(0)
@@ -430,7 +454,7 @@ def main(each: bool) -> None:
     report.send(event="imported")
     gc.freeze()
     gc.enable()
-    Examiner(spec, report, ask).examine()
+    Examiner(spec, report, subject.ask).examine()
     report.send(event="end")
     os._exit(0)
 

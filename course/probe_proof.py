@@ -11,19 +11,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from course.answers import Answers, Key
 from course.box import Box, open_box
 from course.errors import Unavailable
 from course.outline import Chapter, Course, Fault
-from course.probes import (
-    Answers,
-    Key,
-    ProbeSet,
-    agreed,
-    ask,
-    asked,
-    load_probes,
-    reference_answers,
-)
+from course.probes import ProbeSet, agreed, ask, asked, load_probes, reference_answers
 from course.snapshot import Tree, read_tree
 
 Problems = list[str]
