@@ -19,7 +19,7 @@ from course.grades import Batch, Grade, Status
 from course.grading import grade, without_verdict
 from course.intake import SUFFIXES, Rejected, take
 from course.ledger import Grades, Ledger, key_of, open_ledger, read_policy, write_results
-from course.outline import Course
+from course.manifest import Course
 from course.submission import Submission, shown
 
 Progress = Callable[[int, int, Grade], None]  # done, of how many, the last grade

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from course.errors import UsageProblem
 from course.labs import run_labs
-from course.outline import Chapter, Course
+from course.manifest import Course
+from course.outline import Chapter
 from course.results import RunResult
 from course.scratch import scratch_folder
 from course.snapshot import File, Tree, check_lock, checkpoint, write_lock, write_tree

@@ -16,7 +16,8 @@ from course import __version__
 from course.errors import INFRASTRUCTURE, INTERRUPTED, RED, CourseError
 
 if TYPE_CHECKING:
-    from course.outline import Chapter, Course, Lab
+    from course.manifest import Course
+    from course.outline import Chapter, Lab
     from course.practice import Practice
 
 P = ParamSpec("P")

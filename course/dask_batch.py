@@ -27,7 +27,7 @@ from course.box import Box
 from course.errors import Unavailable
 from course.exam import Exam, course_digest, kit_digest
 from course.grades import Grade
-from course.outline import load_course
+from course.manifest import load_course
 from course.provision import find_sandbox
 
 LOCAL = "local"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from course.desk import fault_desk, run_desk
 from course.errors import RED
-from course.outline import Course
+from course.manifest import Course
 from course.practice import make
 from course.record import acceptance
 from course.render import terminal

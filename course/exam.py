@@ -13,7 +13,8 @@ from course import __version__
 from course.answers import Key
 from course.box import Box
 from course.compiled import compile_modules, compile_probes, compile_tests, packed
-from course.outline import Chapter, Course
+from course.manifest import Course
+from course.outline import Chapter
 from course.probes import ProbeSet, ask, asked, load_probes, reference_answers
 from course.snapshot import File, check_lock, checkpoint, digest, read_tree
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from course.errors import CourseBroken, UsageProblem
-from course.outline import Chapter, Course, load_course
+from course.manifest import Course, load_course
+from course.outline import Chapter
 from course.practice import RECORD, open_practice
 
 

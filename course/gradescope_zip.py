@@ -14,7 +14,7 @@ from pathlib import Path
 
 import course as kit
 from course.errors import Unavailable, UsageProblem
-from course.outline import Course
+from course.manifest import Course
 from course.render.gradescope import crashed
 from course.snapshot import File, Tree, check_lock, checkpoint, read_tree, replace_file
 

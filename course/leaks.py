@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course.blank import Function, blank, find_holes
-from course.outline import Chapter, Course, holes_in
+from course.manifest import Course
+from course.outline import Chapter, holes_in
 from course.signatures import public_signatures
 from course.snapshot import checkpoint_before, read_tree
 from course.syntax import parse

@@ -12,7 +12,7 @@ from course.batch import Plan, Workers, grade_batch, in_threads
 from course.box import NONE, Box, open_box
 from course.errors import UsageProblem
 from course.grades import Batch, Grade
-from course.outline import Course
+from course.manifest import Course
 from course.render.formats import FORMATS, write_formats
 from course.render.plain import line
 

@@ -15,7 +15,8 @@ import msgspec
 from course import __version__
 from course.blank import blank_bodies
 from course.errors import PracticeBroken, UsageProblem
-from course.outline import Chapter, Course, Lab, Text, Track, module_path
+from course.manifest import Course
+from course.outline import Chapter, Lab, Text, Track, module_path
 from course.scratch import remove_tree
 from course.signatures import Signatures, public_signatures
 from course.snapshot import (

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from course.answers import Answers, Key
 from course.box import Box, open_box
 from course.errors import Unavailable
-from course.outline import Chapter, Course, Fault
+from course.manifest import Course
+from course.outline import Chapter, Fault
 from course.probes import ProbeSet, agreed, ask, asked, load_probes, reference_answers
 from course.snapshot import Tree, read_tree
 

@@ -16,7 +16,8 @@ from course.answers import ALONE, Answers, Key, Question, read_answers
 from course.box import Box
 from course.compiled import COMPILED
 from course.errors import CourseBroken, Unavailable
-from course.outline import Chapter, Course
+from course.manifest import Course
+from course.outline import Chapter
 
 DRIVER = ".kit/probe_driver.py"
 TRIES = 3  # of the reference, to give the same answers twice

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from course.errors import CourseBroken
-from course.outline import Course
+from course.manifest import Course
 
 REMOVED = "REMOVED"
 LOCK = "checkpoints/checkpoints.lock"

@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 from course.blank import blank, find_holes
-from course.outline import Chapter, Course, holes_in
+from course.manifest import Course
+from course.outline import Chapter, holes_in
 from course.snapshot import REMOVED, File, Tree, read_tree, replace_file
 
 

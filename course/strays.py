@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from course.outline import Chapter, Course
+from course.manifest import Course
+from course.outline import Chapter
 from course.snapshot import LEFTOVERS, REMOVED
 
 TEXTS = ("README.md", "README.zh.md")

@@ -14,7 +14,8 @@ from pathlib import Path
 from course.children import run_command
 from course.desk import chosen_faults
 from course.errors import CourseError
-from course.outline import Chapter, Course
+from course.manifest import Course
+from course.outline import Chapter
 from course.practice import open_practice
 from course.strays import TEXTS
 

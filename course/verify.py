@@ -19,7 +19,8 @@ from course.errors import CourseError
 from course.faults import inject
 from course.labs import run_labs
 from course.leaks import find_leaks
-from course.outline import Chapter, Course, Lab, module_path
+from course.manifest import Course
+from course.outline import Chapter, Lab, module_path
 from course.results import Json, RunResult, Verdict
 from course.runner import Injection
 from course.scratch import scratch_folder

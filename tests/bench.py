@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.outline import load_course
+from course.manifest import load_course
 from course.practice import make
 from course.scratch import remove_tree, scratch_folder
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from course.outline import Course, load_course
+from course.manifest import Course, load_course
 from course.practice import Practice, make
 
 TINY = Path(__file__).resolve().parent / "tiny_course"

@@ -22,7 +22,7 @@ from course.errors import Unavailable, UsageProblem
 from course.exam import Exam
 from course.grades import Batch, Status
 from course.grading import without_verdict
-from course.outline import load_course
+from course.manifest import load_course
 from course.provision import find_sandbox
 from course.render.json import document
 from tests.conftest import REPOSITORY, TINY, type_course

@@ -10,7 +10,8 @@ import pytest
 from course.checkpoints import with_tests
 from course.children import Children
 from course.labs import run_labs
-from course.outline import Chapter, Course, load_course
+from course.manifest import Course, load_course
+from course.outline import Chapter
 from course.results import RunResult
 from course.snapshot import checkpoint, write_tree
 from tests.chapter12.wrong import WRONG, Wrong

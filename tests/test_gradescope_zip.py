@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from course.gradescope_zip import autograder, packed
-from course.outline import Course, load_course
+from course.manifest import Course, load_course
 from course.snapshot import check_lock, checkpoint
 from tests.conftest import REPOSITORY, TINY, type_course
 from tests.strict_json import loads

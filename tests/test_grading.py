@@ -27,7 +27,7 @@ from course.grades import Batch, Grade, Status, grade_from_json
 from course.grading import grade
 from course.labs import run_labs
 from course.leash import Limits
-from course.outline import Course, load_course
+from course.manifest import Course, load_course
 from course.practice import Practice
 from course.provision import find_sandbox
 from course.sandbox import SandboxFailed, SandboxResult

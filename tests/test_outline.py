@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from course.errors import CourseBroken, UsageProblem
-from course.outline import Course, cases_in, load_course
+from course.manifest import Course, cases_in, load_course
 
 CHAPTER = "labs/02-report/chapter.toml"
 
@@ -32,6 +32,8 @@ def test_ids_are_texts(tmp_path: Path, own_tiny: Path) -> None:
 BROKEN = {
     "unknown key": ('count = 2', 'count = 2\ncuont = 2', "cuont"),
     "cases by hand": ('count = 2', 'count = 2\ncases = []', "cases"),
+    **{f"points {value}": ("count = 2", f"count = 2\npoints = {value}", "points = ")
+       for value in ("nan", "inf", "-1", "1e9")},
     "wrong count": ("count = 2", "count = 3", "count = 3"),
     "unknown hole": ("tally.report:Report.top", "tally.report:Report.tpo", "Report.tpo"),
     "hole in no module": ("tally.report:Report.top", "tally.repotr:Report.top", "repotr"),

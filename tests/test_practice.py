@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from course.errors import CourseError, PracticeBroken, UsageProblem
-from course.outline import Course, load_course
+from course.manifest import Course, load_course
 from course.practice import Practice, changed_files, make, open_practice, reset, restore
 from course.snapshot import checkpoint_before, read_tree
 from course.start import prove_start

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from course.answers import TOGETHER, Answers, Key, Question, read_answers
 from course.box import Box
 from course.errors import CourseBroken, Unavailable
-from course.outline import Course, load_course
+from course.manifest import Course, load_course
 from course.probe_driver import Salt, canonical, plain
 from course.probe_proof import SALTS, probe_proof
 from course.probes import Probe, agreed, ask, asked, load_probes, reference_answers

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from course.grades import Batch, Status
-from course.outline import Course
+from course.manifest import Course
 from course.render.gradescope import _check_sums, crashed, gradescope
 from course.render.plain import line, plain
 from course.render.wording import items

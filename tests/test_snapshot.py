@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course.errors import CourseBroken
-from course.outline import Course, load_course
+from course.manifest import Course, load_course
 from course.snapshot import (
     File,
     check_lock,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from course.leaks import find_leaks
-from course.outline import load_course
+from course.manifest import load_course
 from course.practice import make
 from course.strays import find_strays
 from course.verify import Report, prove

@@ -13,7 +13,7 @@ from course.batch import Plan, grade_batch, in_threads
 from course.box import Box
 from course.errors import Unavailable
 from course.grades import Batch, Grade
-from course.outline import load_course
+from course.manifest import load_course
 from course.provision import find_sandbox
 from tests.conftest import TINY
 from tests.zoo import Animal, animals

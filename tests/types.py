@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from course.outline import Course, load_course
+from course.manifest import Course, load_course
 from course.scratch import scratch_folder
 from course.snapshot import Tree, checkpoint, overlay, read_tree, write_tree
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from course import __version__
-from course.outline import Chapter, Course
+from course.manifest import Course
+from course.outline import Chapter
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from course.errors import CourseError
-from course.outline import Chapter, Course
+from course.manifest import Course
+from course.outline import Chapter
 from course.provision import Check
 from course.render.plain import plain
 from course.results import (

@@ -9,7 +9,7 @@ import pytest
 
 from course.answers import Answers, Key
 from course.box import Box
-from course.outline import load_course
+from course.manifest import load_course
 from course.probes import agreed, ask, asked, load_probes
 from course.snapshot import checkpoint
 from tests.chapter12.wrong import WRONG, Wrong

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from course.outline import load_course
+from course.manifest import load_course
 from course.snapshot import checkpoint, write_tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from course.outline import load_course
+from course.manifest import load_course
 from course.snapshot import checkpoint, write_tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
