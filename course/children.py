@@ -46,6 +46,12 @@ class Children:
     def __init__(self, warm: bool = False) -> None:
         self._warm = warm and hasattr(socket, "send_fds")
         self._idle: queue.SimpleQueue[_Server] = queue.SimpleQueue()
+        self._compiled: dict[str, str] = {}
+
+    def know(self, folder: Path, compiled: Path) -> None:
+        """Take the code of this folder's files, which do not change, from a table (course.compiled)
+        instead of compiling them in every child."""
+        self._compiled[str(folder.resolve())] = str(compiled)
 
     def __enter__(self) -> Children:
         return self
@@ -60,6 +66,7 @@ class Children:
         pipes = [*os.pipe(), *os.pipe()]
         events_in, events_out, life_in, _ = pipes
         process: Process | None = None
+        spec = {**spec, "compiled": self._compiled.get(spec["folder"])}
         server = self._server()
         try:
             with output.open("ab") as stream:

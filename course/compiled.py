@@ -1,4 +1,4 @@
-"""Code of the course made ready once for a whole batch: modules compiled, tests rewritten.
+"""Code of the course made ready once for many runs: modules compiled, tests rewritten.
 
 Only the course's own files: a submission is compiled where it runs, never here.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import marshal
 from collections.abc import Mapping
+from contextlib import suppress
 from types import CodeType
 
 from course.bubblewrap import FOLDER
@@ -16,27 +17,33 @@ PROBES = "probes.py"
 COMPILED = ".kit/compiled.bin"  # in the box; programs there look files up by their place
 
 
-def compile_modules(files: Mapping[str, bytes]) -> dict[str, CodeType]:
-    """The modules' code by the place that they will have."""
-    return {f"{FOLDER}/{path}": compile(source, f"{FOLDER}/{path}", "exec", dont_inherit=True)
-            for path, source in files.items() if path.endswith(".py")}
+def compile_tree(files: Mapping[str, bytes], folder: str = FOLDER) -> dict[str, CodeType]:
+    """The code of modules and tests by the place that they will have in `folder`.
 
-
-def compile_tests(files: Mapping[str, bytes]) -> dict[str, CodeType]:
-    """The same for tests, rewritten; what cannot be made ready is left to the box."""
-    made = {f"{FOLDER}/{path}": _rewritten(f"{FOLDER}/{path}", source)
-            for path, source in files.items()}
-    return {place: code for place, code in made.items() if code}
+    What cannot be made ready is left to whoever runs it.
+    """
+    made = {}
+    for path, source in files.items():
+        place = f"{folder}/{path}"
+        compiled = _rewritten if path.startswith("tests/") else _compiled
+        with suppress(SyntaxError, ValueError):
+            if path.endswith(".py") and (code := compiled(place, source)):
+                made[place] = code
+    return made
 
 
 def compile_probes(source: str) -> dict[str, CodeType]:
     """The probes, which only their driver may ever have."""
-    return {PROBES: compile(source, PROBES, "exec", dont_inherit=True)}
+    return {PROBES: _compiled(PROBES, source)}
 
 
 def packed(table: Mapping[str, CodeType]) -> bytes:
     """The table as the programs in the box read it."""
     return marshal.dumps(dict(table))
+
+
+def _compiled(place: str, source: bytes | str) -> CodeType:
+    return compile(source, place, "exec", dont_inherit=True)
 
 
 def _rewritten(place: str, source: bytes) -> CodeType | None:

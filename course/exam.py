@@ -12,7 +12,7 @@ from pathlib import Path
 from course import __version__
 from course.answers import Key
 from course.box import Box
-from course.compiled import compile_modules, compile_probes, compile_tests, packed
+from course.compiled import compile_probes, compile_tree, packed
 from course.manifest import Course
 from course.outline import Chapter
 from course.probes import ProbeSet, ask, asked, load_probes, reference_answers
@@ -59,8 +59,8 @@ def set_exam(
     tests |= {extra: (labs / extra).read_bytes() for extra in chapter.extras}
     given = {path: file.data for path, file in tree.items() if path not in chapter.submit}
     probes = load_probes(course, chapter)
-    code = compile_modules(given)
-    code_of_tests = compile_tests({lab.file: tests[lab.file] for lab in chapter.labs})
+    code = compile_tree(given)
+    code_of_tests = compile_tree({lab.file: tests[lab.file] for lab in chapter.labs})
     return Exam(chapter, given, tests, course_digest(course, chapter), kit_digest(), budget_s,
                 lang, probes, tuple(salts), ready_tests=packed(code | code_of_tests),
                 ready_probes=packed(code | compile_probes(probes.source)) if probes else b"")

@@ -33,6 +33,7 @@ import pytest
 from _pytest.assertion import rewrite
 from _pytest.config import default_plugins
 
+ENCODE = json.JSONEncoder().encode  # whatever the code under test makes of json.dumps
 MESSAGE_LIMIT = 10_000  # characters of one error message
 FRAME_LIMIT = 60  # frames of one traceback, the innermost ones
 FILE_LIMIT = 256 * 2**20  # bytes that any one file may grow to
@@ -49,7 +50,7 @@ class Events:
     def send(self, event: str, **fields: Any) -> None:
         if os.getpid() != self.pid:
             return  # a fork of the code under test came back into pytest
-        data = json.dumps({"event": event, **fields}).encode() + b"\n"
+        data = ENCODE({"event": event, **fields}).encode() + b"\n"
         try:
             while data:
                 data = data[os.write(self.fd, data) :]
@@ -64,6 +65,14 @@ class FreshLoader(SourceFileLoader):
     """
 
     known: ClassVar[dict[str, types.CodeType]] = {}
+    read: ClassVar[set[str]] = set()
+
+    @classmethod
+    def know(cls, table: str | None) -> None:
+        """Read the table at this path, once."""
+        if table and table not in cls.read:
+            cls.known.update(marshal.loads(Path(table).read_bytes()))
+            cls.read.add(table)
 
     def get_code(self, fullname: str) -> types.CodeType | None:
         if self.path in self.known:
@@ -321,8 +330,7 @@ def main(spec: dict[str, Any]) -> None:
     streams.restore()
     os.chdir(spec["folder"])
     see_sources(Path(spec["folder"]), spec["sources"])
-    if spec.get("compiled"):
-        FreshLoader.known.update(marshal.loads(Path(spec["compiled"]).read_bytes()))
+    FreshLoader.know(spec.get("compiled"))
     if spec.get("fault"):
         inject_or_leave(events, spec["fault"])
     import_modules(events, spec["modules"], spec.get("import_s", 0.0))
@@ -366,13 +374,15 @@ def serve(control: socket.socket) -> None:
             data += control.recv(65536)
         if not data:
             os._exit(0)
+        spec = json.loads(data)
+        FreshLoader.know(spec.get("compiled"))
         ready, started = os.pipe()
         pid = os.fork()
         if pid == 0:
             control.close()
             os.setsid()
             os.close(started)
-            _become_child(json.loads(data), *fds)
+            _become_child(spec, *fds)
         for fd in (*fds, started):
             os.close(fd)
         os.read(ready, 1)  # end of file: the child has its own session now

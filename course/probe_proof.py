@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from course.answers import Answers, Key
 from course.box import Box, open_box
+from course.compiled import COMPILED, compile_probes, compile_tree, packed
 from course.errors import Unavailable
 from course.manifest import Course
 from course.outline import Chapter, Fault
@@ -39,6 +40,7 @@ class ProbeProof:
     tree: Tree
     probes: ProbeSet
     _reference: dict[Key, str] = field(default_factory=dict)
+    _compiled: dict[str, bytes] = field(default_factory=dict)
     _box: list[Box] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -77,7 +79,7 @@ class ProbeProof:
         source = self.course.root / "labs" / self.chapter.name / "faults.py"
         injected = {"source": source.read_text("utf-8"), "function": fault.function,
                     "seam": fault.seam}
-        answers = self._ask(self._code(), lab=fault.lab, fault=injected)
+        answers = self._ask(self._ready(), lab=fault.lab, fault=injected)
         if not answers.imported:
             return [f"{self.place}: fault {fault.id} cannot be put on {fault.seam}: "
                     f"{answers.cause}"]
@@ -91,7 +93,7 @@ class ProbeProof:
             if not self._reference:
                 question = asked(self.chapter, self.probes, SALTS, BUDGET_S)
                 self._reference = reference_answers(
-                    question, lambda: ask(self._where(), self._code(), question))
+                    question, lambda: ask(self._where(), self._ready(), question))
             return self._reference
 
     @property
@@ -107,6 +109,14 @@ class ProbeProof:
 
     def _code(self) -> dict[str, bytes]:
         return {path: file.data for path, file in self.tree.items()}
+
+    def _ready(self) -> dict[str, bytes]:
+        """The code, compiled once for all proofs."""
+        if not self._compiled:
+            code = self._code()
+            table = compile_tree(code) | compile_probes(self.probes.source)
+            self._compiled.update(code, **{COMPILED: packed(table)})
+        return self._compiled
 
     def _where(self) -> Box:
         """A sandbox; no walls where there is none, for this code is the course's own."""

@@ -1,7 +1,9 @@
 """The chapter texts: both languages there, and every command in them works.
 
 A command is a line of an ```sh fence. It is run in a solved practice folder and must exit 0;
-one that is meant to end otherwise says so in a comment at its end: `# exit 1`.
+one that is meant to end otherwise says so in a comment at its end: `# exit 1`. Of a plain
+`course test` or `course fault` only the names are looked up: that every lab is green and every
+fault killed is proved elsewhere, once.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course.children import run_command
-from course.desk import chosen_faults
+from course.desk import chosen_faults, select
 from course.errors import CourseError
 from course.manifest import Course
 from course.outline import Chapter
@@ -21,8 +23,9 @@ from course.strays import TEXTS
 
 FENCE = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXIT = re.compile(r"#\s*exit (\d+)\s*$")
-# The proof itself makes the folder and stands in it, and runs every fault experiment by itself.
-PROVED_ELSEWHERE = ("course practice", "cd ", "course fault")
+NAMED = re.compile(r"course (test|fault)(?: ([\w.][\w.-]*))?")
+# The proof itself makes the folder and stands in it.
+PROVED_ELSEWHERE = ("course practice", "cd ")
 
 
 def empty_texts(course: Course, chapter: Chapter) -> list[str]:
@@ -46,8 +49,8 @@ def try_command(line: str, where: str, solved: Path) -> str | None:
     """Run one command of a text in a solved practice; what is wrong with it, or None."""
     expected = int(found[1]) if (found := EXIT.search(line)) else 0
     text = line.split(" #", 1)[0].strip()
-    if text.startswith("course fault "):
-        return unknown_fault(text.split()[2:], where, solved)
+    if not expected and (named := NAMED.fullmatch(text)):
+        return _unknown_name(named[1], named[2], where, solved)
     if text.startswith(PROVED_ELSEWHERE):
         return None
     try:
@@ -61,13 +64,13 @@ def try_command(line: str, where: str, solved: Path) -> str | None:
     return None
 
 
-def unknown_fault(words: list[str], where: str, solved: Path) -> str | None:
-    """What is wrong with the words of `course fault`, or None; the run is proved apart."""
+def _unknown_name(verb: str, name: str | None, where: str, solved: Path) -> str | None:
+    """What is wrong with the name that a `course test` or `course fault` is given, or None."""
+    look_up = select if verb == "test" else chosen_faults
     try:
-        for word in words:
-            chosen_faults(open_practice(solved), word)
+        look_up(open_practice(solved), name)
     except CourseError as problem:
-        return f"{where}: course fault {' '.join(words)}: {problem.message}"
+        return f"{where}: course {verb} {name or ''}: {problem.message}"
     return None
 
 

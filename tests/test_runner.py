@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from course.children import Children
+from course.compiled import compile_tree, packed
 from course.desk import run_desk
+from course.labs import run_labs
 from course.practice import Practice
 from course.results import Outcome, RunResult
 from course.runner import Suite, run
@@ -49,6 +52,22 @@ def test_the_scaffold_is_red_for_its_one_reason(desk: Practice) -> None:
     assert all(e and e.message == "Lab 02.1 top words 尚未实现" for e in errors)
     assert {e.file for e in errors if e} == {"src/tally/report.py"}
     assert result.first_red and result.first_red.observes == "the order of three words"
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_code_that_is_known_already_is_not_compiled_again(
+    warm: bool, solved: Practice, tmp_path: Path
+) -> None:
+    """It stands in for the files of its own folder, and of no other."""
+    labs, table = solved.chapter.labs, tmp_path / "table"
+    other = {"src/tally/report.py": b"raise LookupError('the table')"}
+    table.write_bytes(packed(compile_tree(other, str(solved.folder.resolve()))))
+    for folder, said in ((tmp_path, "passed"), (solved.folder, "error")):
+        with Children(warm=warm) as children:
+            children.know(folder, table)
+            result = run_labs(solved.folder, solved.manifest.chapters, labs, children=children)
+        assert said in outcomes(result)
+    assert "the table" in str(result.build.error)
 
 
 IN_A_CALL = {

@@ -23,7 +23,7 @@ render/plain render/json render/pages practice faults desk start record find che
 starters leaks strays texts
 submission tarball folder archive placing intake
 bubblewrap compiled descriptors leash overseer seccomp sandbox bare provision box
-answers probes exam probe_proof feedback grading verify doctor
+answers probes exam probe_proof feedback grading proofs verify doctor
 render/report render/wording render/junit render/csv render/gradescope render/exercism
 render/markdown render/github render/html render/formats gradescope_zip render/terminal
 ledger batch dask_batch demo marking cli __main__

@@ -74,6 +74,9 @@ PLANTED = {
     "a text that is empty": ("labs/02-report/README.zh.md", None, "", "README.zh.md"),
     "a command that does not work": (
         "labs/02-report/README.md", "course test 02.1", "course test 02.7", "course test 02.7"),
+    "a command that ends in another way": (
+        "labs/02-report/README.md", "course test 02.1", "course test 02.1  # exit 1",
+        "exits 0, not 1"),
     "a stale starter": (STARTER, "Reports about counted words.", "Reports.", STARTER),
     "a later test that an early change breaks": (
         "solutions/01-counter/src/tally/counter.py", "_WORD.findall(text.lower())",
