@@ -162,14 +162,20 @@ def test_a_listener_that_raises_disturbs_nobody():
         session.subscribe(events.append)
         return _prompt(session), events, reported
 
+    class Foreign(BaseException):
+        """Of somebody's own kind, no Exception."""
+
     def raising(event):
         raise KeyError(event.kind)
 
+    def leaving(event):
+        raise Foreign
+
     result, events, _ = story()
-    disturbed, heard, reported = story(raising, raising)
+    disturbed, heard, reported = story(raising, leaving)
     assert (disturbed, heard) == (result, events)
     assert json.dumps([event.data for event in heard]), "events are JSON"
-    assert reported == [KeyError] * 2 * len(events)
+    assert reported == [KeyError, Foreign] * len(events)
 
 
 def test_an_ended_subscription_hears_nothing_more():

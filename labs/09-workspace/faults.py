@@ -262,3 +262,12 @@ def broken_rule_is_silent(init):
     def faulty(self, by_permission=permissions.DEFAULTS, rules=()):
         init(self, by_permission, [quiet(rule) for rule in rules])
     return faulty
+
+
+def falsy_is_no_objection(init):
+    """Take a rule that answers False for one that has no objection."""
+    def quiet(rule):
+        return lambda spec, args: rule(spec, args) or None
+    def faulty(self, by_permission=permissions.DEFAULTS, rules=()):
+        init(self, by_permission, [quiet(rule) for rule in rules])
+    return faulty

@@ -173,6 +173,7 @@ def test_the_strictest_word_counts():
     assert policy.decide(read, {"path": ".env"}) == "deny"
     assert policy.decide(read, {}) == "deny"
     assert policy.decide(_spec("fetch", "network"), {"path": "a"}) == "deny"
-    odd = permissions.PermissionPolicy({"read": "allow"}, [lambda spec, args: "maybe"])
-    assert odd.decide(read, {}) == "deny"
+    for odd in ["maybe", False, 0, "", ["allow"]]:
+        policy = permissions.PermissionPolicy({"read": "allow"}, [lambda spec, args, o=odd: o])
+        assert policy.decide(read, {}) == "deny", odd
     assert permissions.PermissionPolicy({"read": "sure"}).decide(read, {}) == "deny"

@@ -151,7 +151,7 @@ async def execute_batch(
     async def answer(call: ToolCall) -> ToolResultMessage:
         try:
             return await executor(call, ctx)
-        except _PASSING:
+        except PASSING:
             raise
         except BaseException as error:
             return error_result(call, "TOOL_FAILED", _describe(error), at=ctx.clock.now_ms())
@@ -171,7 +171,7 @@ def error_result(call: ToolCall, code: str, message: str, *, at: int) -> ToolRes
 
 
 # What is no failure of a tool: somebody stops the waiting, the program, or this coroutine.
-_PASSING = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+PASSING = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
 
 def _check(tool: object) -> None:
@@ -217,7 +217,7 @@ async def _settle(tool: Tool, args: Any, ctx: ExecContext, timeout: float | None
 async def _attempt(tool: Tool, args: dict[str, Any], ctx: ExecContext) -> object:
     try:
         return await tool.execute(args, ctx)
-    except _PASSING:
+    except PASSING:
         raise
     except BaseException as error:
         raise CourseError("TOOL_FAILED", _describe(error)) from error

@@ -28,7 +28,7 @@ from pi_course.messages import (
 from pi_course.schema import ToolSpec
 from pi_course.signals import AbortSignal
 from pi_course.stream import Model
-from pi_course.tools import ExecContext, ToolExecutor, error_result
+from pi_course.tools import PASSING, ExecContext, ToolExecutor, error_result
 
 
 class AgentSession:
@@ -169,6 +169,8 @@ class AgentSession:
             if key in self._listeners:
                 try:
                     listener(event)
-                except (Exception, SystemExit) as error:
+                except PASSING:
+                    raise
+                except BaseException as error:
                     with suppress(Exception):
                         self._report(error)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from pi_course.messages import ToolCall, ToolResultMessage
 from pi_course.schema import ToolSpec
-from pi_course.tools import ExecContext, ToolExecutor, ToolRegistry, error_result
+from pi_course.tools import PASSING, ExecContext, ToolExecutor, ToolRegistry, error_result
 from pi_course.values import JSONValue
 
 Decision: TypeAlias = Literal["allow", "ask", "deny"]
@@ -44,8 +44,11 @@ class PermissionPolicy:
         words: list[object] = [self._by_permission.get(spec.permission, "deny")]
         for rule in self._rules:
             try:
-                words.append(rule(spec, args) or "allow")
-            except Exception:
+                word = rule(spec, args)
+                words.append("allow" if word is None else word)
+            except PASSING:
+                raise
+            except BaseException:
                 words.append("deny")
         return max(map(_decision, words), key=STRICTNESS.index)
 
@@ -72,7 +75,7 @@ def gate(
 
 
 def _decision(word: object) -> Decision:
-    return next((known for known in STRICTNESS if known == word), "deny")
+    return next((known for known in STRICTNESS if type(word) is str and word == known), "deny")
 
 
 async def _is_allowed(
@@ -83,7 +86,9 @@ async def _is_allowed(
         if decision == "ask" and ask is not None:
             return await _answer(ask(call, spec), ctx)
         return decision == "allow"
-    except Exception:
+    except PASSING:
+        raise
+    except BaseException:
         return False
 
 

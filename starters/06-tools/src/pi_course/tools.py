@@ -6,6 +6,7 @@ off) ends as one value: the ToolResultMessage that carries the id and the name o
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -137,3 +138,7 @@ def error_result(call: ToolCall, code: str, message: str, *, at: int) -> ToolRes
     """
     legal = f"{code}: {message}".encode("utf-8", "backslashreplace").decode("utf-8")
     return tool_result(call, legal, is_error=True, details={"code": code}, at=at)
+
+
+# What is no failure of a tool: somebody stops the waiting, the program, or this coroutine.
+PASSING = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
