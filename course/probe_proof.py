@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from course.answers import Answers, Key
@@ -69,22 +69,24 @@ class ProbeProof:
         files = self._code() | {path: file.data for path, file in starter.items()}
         first = self.chapter.submit[0]
         files[first] += SABOTAGE[what].encode()
-        answers = self._ask(files, lab=None, fault=None)
+        answers = self._ask(files, SALTS, lab=None, fault=None)
         return [f"{self.place}: lab {lab.id}: {what}" for lab in self.chapter.labs
                 if all(agreed(probe, self.reference(), answers)
                        for probe in self.probes.of(lab.id))]
 
     def fault_is_refused(self, fault: Fault) -> Problems:
-        """Some probe of the fault's lab does not agree with the faulty reference."""
+        """Some probe of the fault's lab does not agree with the faulty reference, and for that one
+        salt is enough: no fault may pass by luck."""
         source = self.course.root / "labs" / self.chapter.name / "faults.py"
         injected = {"source": source.read_text("utf-8"), "function": fault.function,
                     "seam": fault.seam}
-        answers = self._ask(self._ready(), lab=fault.lab, fault=injected)
+        answers = self._ask(self._ready(), SALTS[:1], lab=fault.lab, fault=injected)
         if not answers.imported:
             return [f"{self.place}: fault {fault.id} cannot be put on {fault.seam}: "
                     f"{answers.cause}"]
         probes = self.probes.of(fault.lab)
-        if all(agreed(probe, self.reference(), answers) for probe in probes):
+        reference = {key: text for key, text in self.reference().items() if key[1] == 0}
+        if all(agreed(probe, reference, answers) for probe in probes):
             return [f"{self.place}: no probe of lab {fault.lab} refuses fault {fault.id}"]
         return []
 
@@ -101,10 +103,11 @@ class ProbeProof:
         return f"labs/{self.chapter.name}/hidden/probes.py"
 
     def _ask(
-        self, files: Mapping[str, bytes], *, lab: str | None, fault: Mapping[str, str] | None
+        self, files: Mapping[str, bytes], salts: Sequence[str], *, lab: str | None,
+        fault: Mapping[str, str] | None,
     ) -> Answers:
         self.reference()  # so that the box is there
-        question = asked(self.chapter, self.probes, SALTS, BUDGET_S, lab=lab, fault=fault)
+        question = asked(self.chapter, self.probes, salts, BUDGET_S, lab=lab, fault=fault)
         return ask(self._where(), files, question)
 
     def _code(self) -> dict[str, bytes]:
