@@ -17,7 +17,7 @@ from course.snapshot import Tree, checkpoint, overlay, read_tree, write_tree
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 OWN = ["course", "tests"]
-LEFT_OUT = "tests/(tiny_course|chapter12/right|harness|plugins/git-tools|pi)/"
+LEFT_OUT = "tests/(tiny_course|chapter12/right|harness|plugins/(git-tools|right)|pi)/"
 
 
 def main() -> int:
