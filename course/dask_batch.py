@@ -28,6 +28,7 @@ from course.errors import Unavailable
 from course.exam import Exam, course_digest, kit_digest
 from course.grades import Grade
 from course.manifest import load_course
+from course.packages import require
 from course.provision import find_sandbox
 
 LOCAL = "local"
@@ -137,6 +138,10 @@ def grade_there(kit: str, digest: str, packed: bytes, task: bytes) -> Reply:
     except Exception as problem:
         return Reply(None, worker=me, refusal=f"worker {me} has no sound course at {root}: "
                                               f"{problem}")
+    try:
+        require([exam.chapter])
+    except Unavailable as problem:
+        return Reply(None, worker=me, refusal=f"worker {me}: {problem.message}")
     if isinstance(box, str):
         return Reply(None, worker=me, refusal=f"worker {me}: {box}")
     done = graded(box, exam, pickle.loads(task))

@@ -15,6 +15,7 @@ from course.box import Box
 from course.compiled import compile_probes, compile_tree, packed
 from course.manifest import Course
 from course.outline import Chapter
+from course.packages import require
 from course.probes import ProbeSet, ask, asked, load_probes, reference_answers
 from course.snapshot import File, check_lock, checkpoint, digest, read_tree
 
@@ -50,8 +51,10 @@ class Exam:
 def set_exam(
     course: Course, chapter_id: str, salts: Sequence[str], budget_s: float, lang: str
 ) -> Exam:
-    """The exam without the reference's observations. CourseBroken where the course is not sound."""
+    """The exam without the reference's observations. CourseBroken where the course is not sound,
+    Unavailable where a package that the chapter needs is missing."""
     chapter = course.chapter(chapter_id)
+    require([chapter])
     tree = checkpoint(course, chapter_id)
     check_lock(course, chapter_id, tree)
     labs = course.root / "labs" / chapter.name

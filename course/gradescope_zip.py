@@ -39,7 +39,8 @@ def autograder(course: Course, chapter_id: str) -> Tree:
         "setup.sh": File((SCRIPTS / "setup_autograder.sh").read_bytes(), executable=True),
         "run_autograder": File(run.encode(), executable=True),
         "crashed.json": File(crashed(chapter)),
-        "requirements.txt": File("".join(f"{need}\n" for need in requirements()).encode()),
+        "requirements.txt": File(
+            "".join(f"{need}\n" for need in (*requirements(), *chapter.packages)).encode()),
         **_below("kit/course", read_tree(Path(kit.__file__).resolve().parent)),
         **_below("root", _course_files(course, chapter_id)),
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from course.advice import advise, missing_file, shadowing
 from course.children import Children
 from course.outline import Chapter, Lab, module_path
+from course.packages import require
 from course.results import (
     Build,
     CaseError,
@@ -40,7 +41,11 @@ def run_labs(
     log_to: Path | None = None,
     children: Children = COLD,
 ) -> RunResult:
-    """The result of these labs, in this order; `chapters[-1]` is the chapter they stand for."""
+    """The result of these labs, in this order; `chapters[-1]` is the chapter they stand for.
+
+    Unavailable where a package that the chapters need is missing.
+    """
+    require(chapters)
     chapter = chapters[-1]
     runs = [
         run(folder, Suite(tuple(n for lab in group for n in lab.node_ids), limit),
@@ -79,6 +84,7 @@ def build_chapter(
     folder: Path, chapter: Chapter, expected: Expected | None, children: Children = COLD
 ) -> Build:
     """Whether the chapter's code compiles, imports and keeps its public signatures."""
+    require([chapter])
     static = _static_error(folder, chapter, expected, {})
     if static and static.type != "SignatureChanged":
         return Build(False, static)

@@ -2,7 +2,7 @@
 
 Reading is strict: an unknown key, an unknown or repeated id, a count that the test file does
 not have, a hole that the solution does not define and an empty text are errors that name the
-file and the key (rules: docs/formats.md).
+file and the key (rules: docs/course.md).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class _ChapterFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replay: tuple[Replay, ...] = ()
     extras: tuple[str, ...] = ()  # files of the lab folder that a practice gets at its top
     given: tuple[str, ...] = ()  # files of the layer that a learner gets and does not write
+    packages: tuple[str, ...] = ()  # what pip has to install for the chapter's code
 
 
 class _CourseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,7 +103,7 @@ def load_chapter(course: Course, name: str) -> Chapter:
     chapter = Chapter(
         chapter_id_of(name), name, course.track_of(name).id, parsed.title, parsed.submit,
         parsed.api, labs, parsed.fault, parsed.replay, parsed.extras,
-        parsed.given,
+        parsed.given, parsed.packages,
     )
     rules.check_chapter(chapter, path)
     rules.check_holes(chapter, course.root / "solutions" / name, path)

@@ -92,6 +92,7 @@ class Chapter(msgspec.Struct, frozen=True):
     replays: tuple[Replay, ...] = ()
     extras: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:

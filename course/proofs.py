@@ -16,6 +16,7 @@ from course.labs import run_labs
 from course.leaks import find_leaks
 from course.manifest import Course
 from course.outline import Chapter, Lab, module_path
+from course.packages import require
 from course.results import RunResult, Verdict
 from course.runner import Injection
 from course.snapshot import File, Tree, check_lock, checkpoint, read_tree, write_tree
@@ -57,6 +58,7 @@ class Stage:
 
 def set_up(course: Course, chapter: Chapter, scratch: Path, children: Children) -> Stage:
     line = tuple(course.chapter(name) for name in course.line_to(chapter.id))
+    require(line)
     tree = checkpoint(course, chapter.id)
     solved = scratch / "solved"
     solved.mkdir(parents=True)

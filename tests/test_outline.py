@@ -8,6 +8,8 @@ import pytest
 
 from course.errors import CourseBroken, UsageProblem
 from course.manifest import Course, cases_in, load_course
+from course.outline import Chapter, Fault, Lab, Track
+from tests.conftest import REPOSITORY
 
 CHAPTER = "labs/02-report/chapter.toml"
 
@@ -116,3 +118,12 @@ def _replace(path: Path, old: str, new: str) -> None:
     text = path.read_text("utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), "utf-8")
+
+
+@pytest.mark.parametrize("part", [Chapter, Lab, Fault, Track])
+def test_the_page_of_manifests_names_every_key(part: type) -> None:
+    """docs/course.md knows them all; what is read from elsewhere is no key."""
+    read_elsewhere = {"name", "track", "labs", "faults", "replays", "cases"}
+    page = (REPOSITORY / "docs" / "course.md").read_text("utf-8")
+    keys = set(part.__struct_fields__) - read_elsewhere  # type: ignore[attr-defined]
+    assert {key for key in keys if f"`{key}`" not in page} == set()
