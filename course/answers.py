@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +53,7 @@ class Question:
     @property
     def limits(self) -> Limits:
         room = 4 * MIB + 3 * ANSWER * len(self.labs) * len(self.salts)
-        return Limits(wall_s=self.budget_s, output=room, flood=2 * room)
+        return Limits(wall_s=self.budget_s, output=room, flood=2 * room, writable=True)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _cause(
     """Why the run ended before its end, in words, and whether the clock ended it."""
     where = "" if "imported" in events else " while it was imported"
     if "import_error" in events:
-        return f"the submission cannot be imported: {events['import_error'] or 'error'}", False
+        return f"the submission cannot be imported: {_known(events['import_error'])}", False
     if "end" in events:
         return "", False
     if seen.timed_out:
@@ -117,7 +118,21 @@ def _cause(
     if seen.stopped:
         used = {"memory": "too much memory", "files": "too many files", "output": "endless output"}
         return f"stopped{where}: {used.get(seen.stopped, seen.stopped)}", False
-    return f"the process ended{where} (exit status {seen.exit_status})", False
+    return f"the process ended{where} ({_manner(seen.exit_status)})", False
+
+
+def _known(name: str) -> str:
+    """The exception's name where everybody knows it; another one could carry out a probe's text."""
+    kind = getattr(builtins, name, None)
+    known = isinstance(kind, type) and issubclass(kind, BaseException)
+    return name if known else "an exception of its own"
+
+
+def _manner(status: int) -> str:
+    """The exit status or signal; a status that Python itself never has could be a message too."""
+    if 128 < status < 128 + 65:
+        return f"killed by signal {status - 128}"
+    return f"exit status {status}" if status in (0, 1, 2) else "with an exit status of its own"
 
 
 def _line(raw: bytes) -> dict[str, Any] | None:

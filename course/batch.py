@@ -133,16 +133,13 @@ def ungradable(exam: Exam, task: Task, failure: Exception) -> Done:
 
 def in_threads(box: Box, jobs: int) -> Workers:
     """Workers that grade so many at a time. They do not outlive an interrupt of the process."""
-
-    spare = len(os.sched_getaffinity(0)) >= 2 * jobs if hasattr(os, "sched_getaffinity") else False
-
     def work(exam: Exam, tasks: Iterable[Task]) -> Iterator[Done]:
         waiting: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         finished: queue.SimpleQueue[Done] = queue.SimpleQueue()
 
         def grade_all() -> None:
             while task := waiting.get():
-                finished.put(graded(box, exam, task, side_by_side=spare))
+                finished.put(graded(box, exam, task, side_by_side=_is_room(jobs)))
 
         for _ in range(jobs):
             threading.Thread(target=grade_all, daemon=True).start()
@@ -161,6 +158,13 @@ def in_threads(box: Box, jobs: int) -> Workers:
                 waiting.put(None)
 
     return work
+
+
+def _is_room(jobs: int) -> bool:
+    """Whether feedback can be had beside the verdict: there are processors for it, or only one
+    submission is graded at a time, and each of the two runs while the other waits for a clock."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return jobs == 1 or processors >= 2 * jobs
 
 
 def _tasks(

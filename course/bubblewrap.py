@@ -31,9 +31,15 @@ class Way(StrEnum):
 
 def ways() -> Sequence[Way]:
     """The ways worth trying for whoever runs this, best first."""
-    if os.geteuid() == 0 and shutil.which("setpriv"):
+    if may_drop() and shutil.which("setpriv"):
         return (Way.ROOT, Way.USER, Way.OLD_USER)
     return (Way.USER, Way.OLD_USER)
+
+
+def may_drop() -> bool:
+    """Whether this is a root who can become somebody else: in a container without root's rights
+    there may be nobody else."""
+    return os.geteuid() == 0 and ordinary_uid(Path("/proc/self/uid_map").read_text()) != 0
 
 
 def ordinary_uid(uid_map: str) -> int:
@@ -107,15 +113,18 @@ def interpreter_trees() -> Sequence[Path]:
 
 
 def view_options(
-    binds: Mapping[str, Path], hidden: tuple[Path, ...], files: Mapping[str, int], scratch: int
+    binds: Mapping[str, Path], hidden: tuple[Path, ...], files: Mapping[str, int], scratch: int,
+    *, writable: bool = False,
 ) -> list[str]:
     """The file system. `files` maps places inside to descriptors that hold their contents.
 
     Folders in `hidden` are empty even where something visible contains them; `binds` (place in
-    the sandbox → path outside) are read-only and win over `hidden`.
+    the sandbox → path outside) are read-only and win over `hidden`. `writable`: in the program's
+    folder files can be made, as in /tmp.
     """
     masks = _masks(hidden)
     mounts = _system_mounts(scratch) | _interpreter_mounts(masks)
+    mounts |= {FOLDER: _empty(FOLDER, "1777", scratch)} if writable else {}
     mounts |= {mask: _empty(mask, "0555", 4096) for mask in masks}
     mounts |= {place: ["--ro-bind", str(source), place] for place, source in binds.items()}
     made = set(mounts)
@@ -124,7 +133,9 @@ def view_options(
     for place in sorted(mounts, key=lambda place: (place.count("/"), place)):
         options += _folders(place, made) + mounts[place]
     for place, descriptor in files.items():
-        options += [*_folders(place, made), "--perms", "0444", "--file", str(descriptor), place]
+        mode = "1777" if writable and place.startswith(f"{FOLDER}/") else "0755"
+        options += _folders(place, made, mode)
+        options += ["--perms", "0444", "--file", str(descriptor), place]
     options += _folders(f"{FOLDER}/", made)
     for place in ("/proc/1", "/proc", "/dev", *masks, "/"):
         options += ["--remount-ro", place]
@@ -183,9 +194,9 @@ def _empty(place: str, permissions: str, size: int) -> list[str]:
     return ["--size", str(size), "--perms", permissions, "--tmpfs", place]
 
 
-def _folders(place: str, made: set[str]) -> list[str]:
+def _folders(place: str, made: set[str], mode: str = "0755") -> list[str]:
     """Options for the folders above `place` that nothing has made yet, readable by anybody."""
     above = [str(folder) for folder in PurePosixPath(f"{place}x").parents if str(folder) != "/"]
     missing = [folder for folder in reversed(above) if folder not in made]
     made.update(missing)
-    return [word for folder in missing for word in ("--perms", "0755", "--dir", folder)]
+    return [word for folder in missing for word in ("--perms", mode, "--dir", folder)]

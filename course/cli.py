@@ -257,7 +257,7 @@ def starters(chapter: str | None, mode: str | None) -> int:
 @click.argument("chapter", required=False)
 @click.option("--repeat", default=1, show_default=True, type=click.IntRange(1, 100),
               help="Run every solution this often, in shuffled order.")
-@click.option("--jobs", type=click.IntRange(1, 64), help="Default: one a processor.")
+@click.option("--jobs", type=click.IntRange(1, 64), help="Default: two a processor.")
 @as_json
 def verify(chapter: str | None, repeat: int, jobs: int | None, as_json: bool) -> int:
     """Prove the course (or CHAPTER): locks, starts, solutions, scaffolds, faults, texts."""
@@ -265,14 +265,15 @@ def verify(chapter: str | None, repeat: int, jobs: int | None, as_json: bool) ->
     from course.verify import prove
 
     with terminal.progress("verify") as step:
-        report = prove(_course(), chapter, repeat=repeat, jobs=jobs or os.cpu_count() or 2,
+        report = prove(_course(), chapter, repeat=repeat, jobs=jobs or 2 * (os.cpu_count() or 1),
                        progress=step)
     _json(report.to_json()) if as_json else terminal.lines(report.lines)
     return 0 if report.holds else RED
 
 
 @command
-@click.argument("submissions", nargs=-1, required=True, type=FOLDER, metavar="SUBMISSION...")
+@click.argument("submissions", nargs=-1, required=True, metavar="SUBMISSION...",
+                type=click.Path(path_type=Path, readable=False))
 @click.option("--chapter", required=True, metavar="ID", help="What the submissions are for.")
 @click.option("--out", required=True, type=FOLDER, metavar="DIR", help="Where results go.")
 @click.option("--format", "formats", multiple=True, metavar="NAME",
@@ -294,12 +295,12 @@ def grade(submissions: tuple[Path, ...], chapter: str, as_json: bool, **wish: An
     """
     from course.batch import exit_code
     from course.marking import Wish, mark, summary
-    from course.render import terminal
+    from course.render import json, terminal
 
     wanted = Wish(**wish)
     with terminal.progress("grade") as step:
         batch = mark(_course(), chapter, submissions, wanted, step)
-    _json(batch.to_json()) if as_json else terminal.lines([*summary(batch, wanted.out)])
+    json.show_parts(json.results(batch)) if as_json else terminal.lines(summary(batch, wanted.out))
     return exit_code(batch)
 
 

@@ -33,8 +33,11 @@ START = ("/bin/sh", "-c", 'PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "$0" -P -B '
          f'{PLUGIN} "$1" {EVENTS}>&1 >"$2" 2>&1')
 LEAST_S = 0.5  # with less time than this nothing can be learnt
 ALARM = 128 + 14  # how plugin ends when importing takes too long
+PRINTED = 48 * MIB  # of what the code prints, which fills a file
+LAST_LINE = 1_000_000
 SHORT, LONG = 11_000, 22_000  # characters of a message and of a traceback
 SOURCES = ("src",)
+NO_TIME = "no time was left for the public tests"
 
 Short = Annotated[str, msgspec.Meta(max_length=SHORT)]
 
@@ -101,11 +104,18 @@ _ANY = (_Importing | _Imported | _ImportError | _Collecting | _CollectError | _S
 
 @dataclass(frozen=True)
 class Feedback:
-    """What the public tests showed. `ran`: whether there was time, and a box, to run them."""
+    """What the public tests showed. `ran`: whether any said how it went; `started`: whether the
+    submission had its turn, so that it is to blame where none did."""
 
     result: RunResult
     ran: bool
     late: bool = False
+    started: bool = True
+
+    @property
+    def why_not(self) -> str:
+        """Why they did not run, in words for the student."""
+        return "the public tests did not start" if self.started else NO_TIME
 
 
 def run_public(
@@ -123,14 +133,17 @@ def run_public(
     while left and (seconds := deadline - time.monotonic()) > LEAST_S:
         spec = _spec(chapter, left, seconds, budget_s) | (
             {"compiled": COMPILED} if COMPILED in files else {})
+        limits = Limits(wall_s=seconds, output=8 * MIB, flood=16 * MIB, file_size=PRINTED,
+                        writable=True)
         seen = box.run([*START, box.python, json.dumps(spec), f"{SCRATCH}/output.txt"], files=files,
-                       limits=Limits(wall_s=seconds, output=8 * MIB, flood=16 * MIB))
+                       limits=limits)
         parts.append(_folded(seen, left, seconds, spec["import_s"]))
         late = late or seen.timed_out or seen.exit_status == ALARM
         done |= parts[-1].cases
         left = [node for node in left if node not in done] if parts[-1].goes_on else []
     ran = any(part.cases for part in parts)
-    return Feedback(_result(chapter, done, parts, lang), ran, late)
+    started = any(part.cases or part.imported for part in parts)
+    return Feedback(_result(chapter, done, parts, lang), ran, late, started)
 
 
 def _spec(
@@ -166,12 +179,20 @@ def _events(data: bytes, expected: frozenset[str]) -> Iterator[Event]:
     for line in data.split(b"\n"):
         try:
             event: Any = json.loads(line) if line else None
-            msgspec.convert(event, _ANY)
+            checked = msgspec.convert(event, _ANY)
         except (ValueError, RecursionError, msgspec.ValidationError):
             continue
+        if getattr(checked, "error", None):
+            frames = event["error"]["frames"]
+            event["error"]["frames"] = [(file, _line(number)) for file, number in frames]
         about_test = event["event"] in ("start", "report", "end")
         if not about_test or event["node"].partition("[")[0] in expected:
             yield event
+
+
+def _line(number: int | None) -> int | None:
+    """The number, if a line can have it."""
+    return number if number and 0 < number <= LAST_LINE else None
 
 
 def _result(

@@ -52,7 +52,7 @@ def grade(
         feedback = public(0.0)  # it would only hang again
     else:
         feedback = public(exam.budget_s - (answers.duration_s if answers else 0.0))
-    if answers is None and not feedback.ran:
+    if answers is None and not feedback.started:
         raise Unavailable("the public tests could not be run")
     judged = _judged(box, exam, submission, name, answers, feedback)
     return replace(judged, duration_s=time.monotonic() - started)
@@ -116,7 +116,7 @@ def _judged(
     public = feedback.result
     labs = tuple(_lab_grade(exam, lab, answers, public.lab(lab.id)) for lab in exam.chapter.labs)
     notes = [*submission.notes, *public.notes]
-    notes += [] if feedback.ran else ["no time was left for the public tests"]
+    notes += [] if feedback.ran else [feedback.why_not]
     notes = [note[:LONGEST_NOTE] for note in notes[:MOST_NOTES]]
     notes += [NO_WALLS] if box.name == NONE else []
     notes += [] if answers else [BY_PUBLIC]

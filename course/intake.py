@@ -65,6 +65,9 @@ def _entries(path: Path, allowed: Sequence[str]) -> Iterator[Entry]:
     mode = path.lstat().st_mode
     if stat.S_ISDIR(mode):
         return folder_entries(path, allowed)
+    if stat.S_ISLNK(mode):
+        raise Rejected(f"{shown(path.name)} is a link, neither a folder nor an ordinary file; "
+                       "send what it leads to")
     if not stat.S_ISREG(mode):
         raise Rejected(f"{shown(path.name)} is neither a folder nor an ordinary file")
     if path.suffix.lower() == ".py":

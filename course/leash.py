@@ -14,9 +14,12 @@ from pathlib import Path
 from select import POLLIN, poll
 from typing import Self
 
+from course.bubblewrap import FOLDER
+
 MIB = 1024 * 1024
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PATIENCE_S = 10.0
+PLACES = ("/tmp", "/dev/shm", FOLDER)
 MOST_PROCESSES = 10_000  # a walk through processes that come and go must end
 
 
@@ -34,6 +37,7 @@ class Limits:
     scratch_files: int = 20_000  # in each, sampled
     output: int = MIB  # kept of stdout and of stderr
     flood: int = 64 * MIB  # written to both before the run is stopped
+    writable: bool = False  # its folder takes new files, as many bytes as a scratch place
     cpu: int | None = None  # the only processor it may use, so that a neighbour keeps its own
 
     def resource_limits(self) -> dict[int, tuple[int, int]]:
@@ -82,9 +86,9 @@ class Leash:
         return sum(map(_resident, islice(self._processes(), MOST_PROCESSES)))
 
     def scratch_files(self) -> int:
-        """Files and folders in the fuller of the scratch places."""
+        """Files and folders in the fullest of the places that can be written."""
         with contextlib.suppress(OSError):
-            return max(_files(f"/proc/{self.pid}/root{place}") for place in ("/tmp", "/dev/shm"))
+            return max(_files(f"/proc/{self.pid}/root{place}") for place in PLACES)
         return 0
 
     def kill(self) -> None:

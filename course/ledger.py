@@ -16,8 +16,8 @@ from typing import Any, overload
 from course.errors import UsageProblem
 from course.grades import Batch, Grade, Status, grade_from_json
 from course.render.formats import safe_name
-from course.render.json import document
-from course.snapshot import replace_file
+from course.render.json import document, results
+from course.snapshot import replace_by_parts, replace_file
 
 SALTS, RECORDS, RESULTS = "salts.json", "submissions", "results.json"
 
@@ -55,10 +55,10 @@ class Grades(Sequence[Grade]):
     """The grades of a finished batch, read one by one: memory does not grow with their number."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
 
     def __len__(self) -> int:
-        return len(self._ledger.names)
+        return len(self.ledger.names)
 
     @overload
     def __getitem__(self, number: int) -> Grade: ...
@@ -67,10 +67,10 @@ class Grades(Sequence[Grade]):
     def __getitem__(self, number: int | slice) -> Grade | Sequence[Grade]:
         if isinstance(number, slice):
             return [self[one] for one in range(*number.indices(len(self)))]
-        return self._ledger.grade(range(len(self))[number])
+        return self.ledger.grade(range(len(self))[number])
 
     def __iter__(self) -> Iterator[Grade]:
-        return (self._ledger.grade(number) for number in range(len(self)))
+        return (self.ledger.grade(number) for number in range(len(self)))
 
 
 def read_policy(folder: Path, *, resume: bool) -> Mapping[str, Any] | None:
@@ -117,14 +117,7 @@ def open_ledger(
 
 def write_results(batch: Batch, folder: Path) -> None:
     """results.json, the document course.grade/1, without ever holding all of it."""
-    path = folder / RESULTS
-    temporary = path.with_name(f".{RESULTS}.tmp")
-    with temporary.open("wb") as stream:
-        stream.write(document(batch.head_json()).removesuffix(b"}\n") + b', "submissions": [')
-        for number, grade in enumerate(batch.grades):
-            stream.write(b", " * bool(number) + document(grade.to_json()).rstrip(b"\n"))
-        stream.write(b"]}\n")
-    temporary.replace(path)
+    replace_by_parts(folder / RESULTS, results(batch))
 
 
 def key_of(policy: str, name: str, taken: str) -> str:

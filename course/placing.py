@@ -84,7 +84,9 @@ def _missing(entries: Sequence[Entry], want: str) -> Rejected:
     close = difflib.get_close_matches(name.casefold(), names, n=1)
     close = close or [found for found in names if PurePosixPath(name).stem in found]
     if not close:
-        return Rejected(f"{want} is missing")
+        packed = [shown(entry.path) for entry in files if entry.name.lower().endswith(ARCHIVES)]
+        inside = f"; is it in {packed[0]}? Send what that holds" if packed else ""
+        return Rejected(f"{want} is missing{inside}")
     near = shown(names[close[0]])
     return Rejected(f"{want} is missing; is {near} meant?", f"rename {near} to {name}")
 
@@ -98,7 +100,6 @@ def _check_region(entries: Sequence[Entry], region: str) -> None:
         if f"{_folded(entry.path)}/".startswith(f"{key}/")
         or (entry.kind is not Kind.FOLDER and key.startswith(f"{_folded(entry.path)}/"))
     ]
-    _check_twins(near)
     for entry in near:
         where = shown(entry.path)
         if entry.kind is Kind.LINK:
@@ -109,6 +110,7 @@ def _check_region(entries: Sequence[Entry], region: str) -> None:
             raise Rejected(f"{where} is compiled or packed code; send only source")
         if entry.kind is Kind.FILE and entry.name.lower().endswith(ARCHIVES):
             raise Rejected(f"{where} is an archive among the source files; remove it")
+    _check_twins(near)
 
 
 def _check_twins(entries: Sequence[Entry]) -> None:

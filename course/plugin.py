@@ -236,9 +236,12 @@ def import_modules(events: Events, modules: list[str], seconds: float = 0.0) -> 
     """Import the code under test once, from here, and undo what importing did to the interpreter.
 
     With `seconds`, an alarm whose default action is our end is set: no loop can swallow it.
-    A recursion limit of 60, filters that make warnings errors, a replaced stdout or a handler
-    for SIGALRM set at import would otherwise break pytest and not the test that is to blame.
+    A recursion limit of 60, filters that make warnings errors, a replaced stdout, another working
+    folder or a handler for SIGALRM set at import would otherwise break pytest and not the test
+    that is to blame.
     """
+    folder, path, environment, mask = Path.cwd(), list(sys.path), dict(os.environ), os.umask(0o022)
+    os.umask(mask)
     limit, filters, argv = sys.getrecursionlimit(), warnings.filters[:], sys.argv
     alarm, hook = signal.getsignal(signal.SIGALRM), sys.excepthook
     sys.argv = ["pytest"]
@@ -258,6 +261,11 @@ def import_modules(events: Events, modules: list[str], seconds: float = 0.0) -> 
     warnings.filters = filters
     sys.argv, sys.excepthook = argv, hook
     signal.signal(signal.SIGALRM, alarm)
+    os.umask(mask)
+    with suppress(OSError):
+        os.chdir(folder)
+    sys.path += [entry for entry in path if entry not in sys.path]
+    os.environ.update(environment | dict(os.environ))
 
 
 def inject(events: Events, fault: dict[str, str]) -> None:

@@ -38,6 +38,9 @@ MOST_LATE = 2  # probes of one lab that are waited for in vain
 OBSERVED = b"="  # begins an answer; an empty one says that the probe raised
 TASKS = "/proc/self/task"
 SCRIPT = str(Path(__file__).absolute())
+SCRATCH = Path(tempfile.gettempdir())
+# What the code under test does to these names in json and tempfile later is its own business.
+ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 class Salt:
@@ -139,7 +142,7 @@ def plain(value: object, budget: list[int] | None = None, depth: int = 0) -> Any
 
 def canonical(value: object) -> str:
     """One text for one plain value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return ENCODE(value)
 
 
 class Report:
@@ -149,7 +152,7 @@ class Report:
         self._fd = fd
 
     def send(self, **fields: Any) -> None:
-        data = json.dumps(fields).encode() + b"\n"
+        data = ENCODE(fields).encode() + b"\n"
         while data:
             data = data[os.write(self._fd, data) :]
 
@@ -190,7 +193,6 @@ class Examiner:
         self.running: dict[int, Child] = {}
         self.late: Counter[str] = Counter()  # probes, and labs
         self.poll = select.poll()
-        self.scratch = Path(tempfile.gettempdir())
 
     def examine(self) -> None:
         while self.waiting or self.running:
@@ -244,7 +246,7 @@ class Examiner:
             os.setsid()
             for name, salt in keys:
                 try:
-                    folder = self.scratch / f"{name}-{salt}-{os.getpid()}"
+                    folder = SCRATCH / f"{name}-{salt}-{os.getpid()}"
                     folder.mkdir(mode=0o700)
                     made = Salt(f"{self.spec['salts'][salt]}/{name}", folder)
                     data = OBSERVED + canonical(plain(self.ask(name, made))).encode()
@@ -287,9 +289,9 @@ class Examiner:
         child.end()
         if child.keys:
             self.waiting.appendleft(list(child.keys))
-        room = os.statvfs(self.scratch)
+        room = os.statvfs(SCRATCH)
         if room.f_bavail < room.f_blocks // 2 and not self.running and self.spec["alone"]:
-            for folder in self.scratch.iterdir():
+            for folder in SCRATCH.iterdir():
                 with contextlib.suppress(Exception):  # too deep, too many, not ours any more
                     shutil.rmtree(folder, ignore_errors=True)
 
@@ -315,7 +317,9 @@ def import_modules(modules: Sequence[str], seconds: float) -> None:
 
     The alarm's default action ends the process: no handler and no loop can swallow it.
     """
-    limit, filters = sys.getrecursionlimit(), list(warnings.filters)
+    limit, filters, path = sys.getrecursionlimit(), list(warnings.filters), list(sys.path)
+    mask = os.umask(0o022)
+    os.umask(mask)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
@@ -327,6 +331,8 @@ def import_modules(modules: Sequence[str], seconds: float) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         sys.setrecursionlimit(limit)
         warnings.filters[:] = filters  # type: ignore[index]
+        sys.path += [folder for folder in path if folder not in sys.path]
+        os.umask(mask)
 
 
 def inject(fault: dict[str, str]) -> None:

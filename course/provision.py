@@ -19,6 +19,7 @@ sudo apt-get install bubblewrap libseccomp2   # Debian, Ubuntu
 sudo dnf install bubblewrap libseccomp        # Fedora"""
 PERMIT = """\
 sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0   # Ubuntu 24.04, GitHub runner
+sudo sysctl -w user.max_user_namespaces=15000                   # where that number is 0
 docker run --privileged …                                       # in a container; or instead:
 docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \\
            --security-opt systempaths=unconfined …"""

@@ -7,7 +7,6 @@ program's consent, and nothing it does reaches the caller but bytes under a cap.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -83,7 +82,8 @@ class Sandbox:
     ) -> SandboxResult:
         """Run `command` in a folder that holds `files`; `binds` show paths from outside.
 
-        Files and binds are read-only. Raises SandboxFailed where bubblewrap itself failed.
+        Files and binds are read-only, and so is the folder unless limits.writable. Raises
+        SandboxFailed where bubblewrap itself failed.
         """
         try:
             return _result(self._run(command, files, binds, env, stdin, limits))
@@ -107,7 +107,8 @@ class Sandbox:
             gate_end, gate = pipe(held)
             passed = {place: hold(data, held) for place, data in contents.items()}
             options = bubblewrap.namespace_options(self.way) + bubblewrap.environment_options(env)
-            options += bubblewrap.view_options(binds, self.hidden, passed, limits.scratch)
+            options += bubblewrap.view_options(binds, self.hidden, passed, limits.scratch,
+                                               writable=limits.writable)
             passed |= {"--json-status-fd": status_end.fileno(), "--block-fd": gate_end.fileno()}
             passed["--seccomp"] = hold(self.program, held)
             for option in ("--json-status-fd", "--block-fd", "--seccomp"):
@@ -123,7 +124,7 @@ class Sandbox:
     def _start(
         self, argv: list[str], passed: tuple[int, ...], stdin: int, uid: int
     ) -> subprocess.Popen[bytes]:
-        drop = os.geteuid() == 0 and self.way is not Way.ROOT
+        drop = bubblewrap.may_drop() and self.way is not Way.ROOT
         return subprocess.Popen(
             argv,
             stdin=stdin,

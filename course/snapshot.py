@@ -154,9 +154,15 @@ def write_lock(course: Course) -> list[str]:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write the file whole or not at all."""
+    replace_by_parts(path, (data,))
+
+
+def replace_by_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """The same for what comes in parts: one of them at a time is held."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(data)
+        with temporary.open("wb") as stream:
+            stream.writelines(parts)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -120,4 +120,6 @@ def passed_over(part: str, wanted: Sequence[str]) -> bool:
 def shown(text: str, longest: int = 120) -> str:
     """Text of the submission for a message: one line, nothing that a terminal would obey."""
     cut = text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 :]}"
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut) or "(empty)"
+    seen = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut)
+    # Spaces at an end cannot be seen, and may be what is wrong with a name.
+    return re.sub("^ +| +$", lambda ends: r"\x20" * len(ends[0]), seen) or "(empty)"

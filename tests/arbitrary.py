@@ -10,6 +10,7 @@ from course.results import CaseError, FirstRed
 
 # Grades are large to make: fewer of them, and no limit on a busy machine.
 quickly = settings(max_examples=40, deadline=None)
+whole = b"".join  # a document of its parts
 
 HOSTILE = [
     "\x00", "\x1b[2J\x1b[32m8 passed", "\x1b]0;title\x07", "\r8 passed", "\u202e\u2066", "\u2028",

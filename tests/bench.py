@@ -7,6 +7,7 @@ machine that is busy or slow moves both. Nothing here is asserted in tests.
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -15,18 +16,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.manifest import load_course
+from course.manifest import Course, load_course
 from course.practice import make
 from course.scratch import remove_tree, scratch_folder
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 COURSE = [str(Path(sys.executable).with_name("course"))]
 PAIRS = 11
+SUBMISSIONS = 20  # of one batch
 
 
 @dataclass(frozen=True)
 class Row:
-    """A command, what it is measured against, the folder they run in, and the most it may be."""
+    """A command, what it is measured against, the folder they run in, and the most it may be.
+
+    `parts`: how many things the command does, of which the yardstick does one.
+    """
 
     name: str
     command: Sequence[str]
@@ -34,6 +39,8 @@ class Row:
     folder: Path
     most: float
     between: Callable[[], None] = lambda: None
+    parts: int = 1
+    pairs: int = PAIRS
 
 
 def main() -> int:
@@ -42,7 +49,7 @@ def main() -> int:
     with scratch_folder() as scratch:
         desk = make(course, course.chapter("12"), scratch / "desk", lang="en",
                     prove=lambda _: None).folder
-        results = [measure(row) for row in rows(desk, scratch)]
+        results = [measure(row) for row in [*rows(desk, scratch), grading(course, scratch)]]
     return int(not all(results))
 
 
@@ -61,11 +68,28 @@ def rows(desk: Path, scratch: Path) -> list[Row]:
     ]
 
 
+def grading(course: Course, scratch: Path) -> Row:
+    """A batch of right submissions: sandbox, public tests as feedback, and hidden probes."""
+    chapter = course.chapter("12")
+    layer = course.root / "solutions" / chapter.name
+    solved = make(course, chapter, scratch / "solved", lang="en", prove=lambda _: None).folder
+    shutil.copytree(layer, solved, dirs_exist_ok=True)
+    submissions = [scratch / "class" / f"s{number}" for number in range(SUBMISSIONS)]
+    for folder in submissions:
+        shutil.copytree(layer, folder)
+    graded = scratch / "graded"
+    command = [*COURSE, "--root", str(course.root), "grade", *map(str, submissions),
+               "--chapter", "12", "--out", str(graded), "--jobs", "1"]
+    return Row("course grade --jobs 1, one submission of chapter 12 / pytest -q on its tests",
+               command, [sys.executable, "-m", "pytest", "-q", *(lab.file for lab in chapter.labs)],
+               solved, 1.0, lambda: remove_tree(graded), SUBMISSIONS, 3)
+
+
 def measure(row: Row) -> bool:
     """Print the row's median ratio and its range; whether it is within `most`."""
     ratios = []
-    for pair in range(PAIRS + 1):
-        ratio = _time(row.command, row.folder) / _time(row.against, row.folder)
+    for pair in range(row.pairs + 1):
+        ratio = _time(row.command, row.folder) / row.parts / _time(row.against, row.folder)
         row.between()
         ratios += [ratio] if pair else []  # the first pair warms the caches
     median = statistics.median(ratios)

@@ -19,7 +19,7 @@ from course.errors import CourseError
 from course.grades import Batch
 from course.practice import Practice
 from course.render.json import results
-from tests.arbitrary import batches, ordinary, quickly
+from tests.arbitrary import batches, ordinary, quickly, whole
 from tests.conftest import REPOSITORY, TINY, type_course
 from tests.strict_json import loads
 
@@ -71,7 +71,7 @@ def test_every_block_is_a_schema_and_every_schema_has_its_section() -> None:
 
 def test_a_schema_can_be_red() -> None:
     """A document of another kind, one with less and one with more do not fit."""
-    good = loads(results(ordinary()))
+    good = loads(whole(results(ordinary())))
     check(good, "grade")
     for bad in ({**good, "schema": "course.run/1"}, {**good, "more": 1}, {**good, "title": 1},
                 {key: good[key] for key in good if key != "sandbox"}):
@@ -124,7 +124,7 @@ def test_verify(own_tiny: Path, tmp_path: Path) -> None:
 @given(batches())
 def test_results_of_any_batch(batch: Batch) -> None:
     """Whatever a submission makes its grade say."""
-    document = loads(results(batch))
+    document = loads(whole(results(batch)))
     if document["verdict_by"] in ("probes", "public"):
         check(document, "grade")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from course.cli import cli
 from course.errors import Unavailable
 from course.provision import find_sandbox
 from tests.conftest import REPOSITORY, TINY, type_course
@@ -93,6 +95,31 @@ def test_a_local_cluster_gives_the_same_verdicts(submissions: list[Path], tmp_pa
     typed = grade(submissions, tmp_path / "out", "--dask", "local")
     assert typed.status == 1, typed.err
     assert verdicts(tmp_path / "out") == EXPECTED
+
+
+@pytest.mark.parametrize("page", ["security.md", "grading.md"])
+def test_the_pages_name_what_is_there(page: str) -> None:
+    """Tests by their paths, options by their names."""
+    text = (REPOSITORY / "docs" / page).read_text("utf-8")
+    for path in re.findall(r"tests/[\w/*.]*\w", text):
+        assert list(REPOSITORY.glob(path)), path
+    known = {option for command in cli.commands.values() for parameter in command.params
+             for option in parameter.opts}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known
+
+
+def test_a_submission_that_cannot_be_read_costs_only_itself(
+    submissions: list[Path], tmp_path: Path
+) -> None:
+    """Whoever may read everything grades it; nobody else's verdict depends on it."""
+    submissions[1].chmod(0)
+    try:
+        typed = grade(submissions[:2], tmp_path / "out")
+    finally:
+        submissions[1].chmod(0o700)
+    assert typed.status == 1, typed.err
+    assert verdicts(tmp_path / "out")[0] == EXPECTED[0]
+    assert verdicts(tmp_path / "out")[1] in (EXPECTED[1], ("s1", "rejected", 0.0))
 
 
 def test_without_bubblewrap_nothing_is_graded(submissions: list[Path], tmp_path: Path) -> None:

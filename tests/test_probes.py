@@ -110,7 +110,7 @@ Report.lines = lambda self: (_in.put(self), _out.get())[1]
 
 @pytest.mark.parametrize(("code", "cause", "late"), [
     ("1 / 0", "ZeroDivisionError", False), ("raise SystemExit", "SystemExit", False),
-    ("import os; os._exit(3)", "exit status 3", False),
+    ("import os; os._exit(3)", "status of its own", False),
     ("while True: pass", "while it was imported", True),
 ])
 def test_what_cannot_be_imported_answers_nothing(

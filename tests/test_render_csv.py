@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from course.grades import Batch
 from course.render.csv import COLUMNS, cell, table, table_for_excel
 from course.render.plain import line
-from tests.arbitrary import HOSTILE, anything, batches, everything_hostile, ordinary, quickly
+from tests.arbitrary import HOSTILE, anything, batches, everything_hostile, ordinary, quickly, whole
 
 STARTS = tuple("=+-@\t\r\n＝＋－＠")
 
@@ -30,7 +30,7 @@ def rows_of(data: bytes) -> list[dict[str, str]]:
 @given(batches())
 def test_every_lab_is_a_row_and_every_row_a_line(batch: Batch) -> None:
     """All columns, in order; the cells hold what the grade holds."""
-    data = table(batch)
+    data = whole(table(batch))
     rows = rows_of(data)
     expected = [(grade.name, lab.id if lab else "") for grade in batch.grades
                 for lab in grade.labs or (None,)]
@@ -45,7 +45,8 @@ def test_every_lab_is_a_row_and_every_row_a_line(batch: Batch) -> None:
 @given(batches(), st.sampled_from(",;\t"))
 def test_no_cell_is_a_formula_whatever_the_separator(batch: Batch, separator: str) -> None:
     """Also where a program takes semicolons or tabs for what separates cells."""
-    for row in csv.reader(io.StringIO(table(batch).decode(), newline=""), delimiter=separator):
+    text = io.StringIO(whole(table(batch)).decode(), newline="")
+    for row in csv.reader(text, delimiter=separator):
         for value in row:
             assert not value.strip(" \"'").startswith(STARTS) or value.lstrip(" \"").startswith("'")
 
@@ -72,7 +73,7 @@ def test_harmless_text_is_not_changed(text: str) -> None:
 def test_points_of_the_rows_add_up(batch: Batch) -> None:
     """Points are numbers; a submission that is not graded has none."""
     for grade in batch.grades:
-        rows = rows_of(table(Batch("", "", "", "", "probes", [grade])))
+        rows = rows_of(whole(table(Batch("", "", "", "", "probes", [grade]))))
         assert sum(float(row["points"]) for row in rows) == pytest.approx(grade.points, abs=1e-3)
 
 
@@ -82,7 +83,7 @@ def test_a_real_spreadsheet_program_finds_no_formula(tmp_path: Path) -> None:
     if program is None:
         pytest.skip("NOT RUN: no spreadsheet program here (apt-get install gnumeric)")
     path = tmp_path / "grades.csv"
-    path.write_bytes(table(everything_hostile()))
+    path.write_bytes(whole(table(everything_hostile())))
     subprocess.run([program, str(path), str(tmp_path / "grades.xlsx")], check=True, timeout=120,
                    capture_output=True, env={"HOME": str(tmp_path), "LC_ALL": "C.UTF-8"})
     with warnings.catch_warnings(action="ignore"):  # gnumeric writes no default style
@@ -95,13 +96,13 @@ def test_a_real_spreadsheet_program_finds_no_formula(tmp_path: Path) -> None:
 
 def test_excel_gets_a_mark_and_the_same_rows() -> None:
     """The mark is what utf-8-sig takes away."""
-    data = table_for_excel(ordinary())
-    assert data.decode("utf-8-sig").encode() == table(ordinary())
+    data = whole(table_for_excel(ordinary()))
+    assert data.decode("utf-8-sig").encode() == whole(table(ordinary()))
 
 
 def test_what_a_class_looks_like() -> None:
     """One row a lab; the first red stands in its lab's row."""
-    rows = rows_of(table(ordinary()))
+    rows = rows_of(whole(table(ordinary())))
     assert [(row["student"], row["lab"], row["status"], row["points"]) for row in rows] == [
         ("amy", "02.1", "passed", "2"), ("amy", "02.2", "passed", "1"),
         ("ben", "02.1", "passed", "2"), ("ben", "02.2", "failed", "0")]

@@ -12,7 +12,7 @@ from course.grades import Batch, Grade, Status
 from course.render.exercism import exercism
 from course.render.plain import line, plain
 from course.render.wording import items
-from tests.arbitrary import batches, everything_hostile, ordinary, quickly
+from tests.arbitrary import batches, everything_hostile, ordinary, quickly, whole
 from tests.strict_json import loads
 
 # https://exercism.org/docs/building/tooling/test-runners/interface
@@ -40,7 +40,7 @@ SCHEMA = {
 
 
 def read(grade: Grade, batch: Batch) -> Any:
-    document = loads(exercism(replace(batch, grades=[grade])))
+    document = loads(whole(exercism(replace(batch, grades=[grade]))))
     jsonschema.validate(document, SCHEMA)
     return document
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from course.grades import Batch, Count, Grade, LabGrade, Status
 from course.render.github import MOST_SUMMARY, commands, data, log, summary, value
 from course.render.plain import line, plain
-from tests.arbitrary import anything, batches, everything_hostile, ordinary, quickly
+from tests.arbitrary import anything, batches, everything_hostile, ordinary, quickly, whole
 
 KNOWN = {"group", "endgroup", "error", "warning", "stop-commands"}
 ALL = KNOWN | {"add-mask", "set-output", "set-env", "add-path", "save-state", "notice", "debug",
@@ -58,7 +58,7 @@ def back(text: str) -> str:
 @given(batches())
 def test_only_our_own_commands_are_obeyed(batch: Batch) -> None:
     """A group for each submission, and one error for each that did not pass."""
-    found = obeyed(log(batch).decode())
+    found = obeyed(whole(log(batch)).decode())
     assert {command.name for command in found} <= KNOWN
     groups = [command for command in found if command.name == "group"]
     errors = [command for command in found if command.name == "error"]
@@ -95,18 +95,19 @@ def test_what_others_wrote_is_fenced_by_a_token_that_is_new_each_time() -> None:
         if inside and text != "::TOKEN::":
             assert text.startswith("| ") and "\n" not in text
         inside = text == "::stop-commands::TOKEN" or (inside and text != "::TOKEN::")
-    tokens = {re.findall("stop-commands::(.*)", log(ordinary()).decode())[0] for _ in range(5)}
+    logs = [whole(log(ordinary())).decode() for _ in range(5)]
+    tokens = {re.findall("stop-commands::(.*)", text)[0] for text in logs}
     assert len(tokens) == 5 and all(len(token) == 32 for token in tokens)
 
 
 def test_one_submission_is_annotated_where_it_is_red() -> None:
     """In a learner's own repository the annotation lands on the line; in a batch it cannot."""
     batch = ordinary()
-    (error,) = [c for c in obeyed(log(replace(batch, grades=batch.grades[1:])).decode())
+    (error,) = [c for c in obeyed(whole(log(replace(batch, grades=batch.grades[1:]))).decode())
                 if c.name == "error"]
     assert error.properties == {"file": "src/tally/report.py", "line": "12",
                                 "title": "ben: failed, 2 of 3 points"}
-    (error,) = [c for c in obeyed(log(batch).decode()) if c.name == "error"]
+    (error,) = [c for c in obeyed(whole(log(batch)).decode()) if c.name == "error"]
     assert set(error.properties) == {"title"} and "lines keep their order" in error.message
 
 
@@ -114,7 +115,7 @@ def test_a_summary_always_fits_the_page() -> None:
     """Of very many submissions, as many as fit; what is left out is counted."""
     lab = LabGrade("1", "one", False, 1.0, Count(0, 1), Count(0, 1), ("x" * 2000,))
     grades = [Grade(f"s{number}", Status.FAILED, (lab,)) for number in range(1000)]
-    text = summary(replace(ordinary(), grades=grades))
+    text = whole(summary(replace(ordinary(), grades=grades)))
     assert MOST_SUMMARY * 0.99 < len(text) < 1024 * 1024 and b"more submissions" in text
     names = [Grade("n" * 2000, Status.FAILED, ()) for _ in range(1000)]
-    assert len(summary(replace(ordinary(), grades=names))) < 1024
+    assert len(whole(summary(replace(ordinary(), grades=names)))) < 1024

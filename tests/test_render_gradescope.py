@@ -15,7 +15,7 @@ from course.manifest import Course
 from course.render.gradescope import _check_sums, crashed, gradescope
 from course.render.plain import line, plain
 from course.render.wording import items
-from tests.arbitrary import batches, everything_hostile, ordinary, quickly
+from tests.arbitrary import batches, everything_hostile, ordinary, quickly, whole
 from tests.strict_json import loads
 
 # https://gradescope-autograders.readthedocs.io/en/latest/specs/, every field that it names.
@@ -56,7 +56,7 @@ def read(data: bytes) -> Any:
 @given(batches(1, 1))
 def test_the_document_fits_and_says_the_same(batch: Batch) -> None:
     """Fields, sums and words; everything is shown as text, never as HTML or Markdown."""
-    (grade,), document = batch.grades, read(gradescope(batch))
+    (grade,), document = batch.grades, read(whole(gradescope(batch)))
     found = list(items(batch, grade))
     assert document["score"] == grade.points
     assert math.isclose(sum(test["score"] for test in document["tests"]), grade.points)
@@ -72,7 +72,7 @@ def test_the_document_fits_and_says_the_same(batch: Batch) -> None:
 @given(batches(1, 1))
 def test_only_a_passed_submission_has_no_failed_test(batch: Batch) -> None:
     """A rejected, late or ungradable one shows at least one failed test."""
-    (grade,), document = batch.grades, read(gradescope(batch))
+    (grade,), document = batch.grades, read(whole(gradescope(batch)))
     failed = [test for test in document["tests"] if test["status"] == "failed"]
     if grade.status is not Status.PASSED:
         assert failed
@@ -88,14 +88,14 @@ def test_points_that_do_not_add_up_are_refused() -> None:
 def test_it_holds_one_submission() -> None:
     """A batch of two is for formats.write_formats to split."""
     with pytest.raises(ValueError):
-        gradescope(ordinary())
+        whole(gradescope(ordinary()))
 
 
 def test_every_hostile_text_in_every_field() -> None:
     """One submission each."""
     batch = everything_hostile()
     for grade in batch.grades:
-        read(gradescope(replace(batch, grades=[grade])))
+        read(whole(gradescope(replace(batch, grades=[grade]))))
 
 
 def test_the_crashed_result_is_valid_and_gives_nothing(tiny: Course) -> None:

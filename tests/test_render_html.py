@@ -15,7 +15,7 @@ from course.grades import Batch
 from course.render.html import POLICY, html
 from course.render.plain import plain
 from course.render.wording import red_items, score
-from tests.arbitrary import batches, everything_hostile, ordinary, quickly
+from tests.arbitrary import batches, everything_hostile, ordinary, quickly, whole
 from tests.html_page import Page
 
 ELEMENTS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "strong",
@@ -44,7 +44,7 @@ def check(page: Page, batch: Batch) -> None:
 @given(batches())
 def test_nothing_in_a_grade_becomes_markup(batch: Batch) -> None:
     """The parser of the standard library finds our page around their words."""
-    data = html(batch)
+    data = whole(html(batch))
     check(Page(data.decode(), ELEMENTS), batch)
     assert not set(map(chr, (0, 0x1B, 0x202E, 0xFEFF))) & set(data.decode())
 
@@ -52,14 +52,14 @@ def test_nothing_in_a_grade_becomes_markup(batch: Batch) -> None:
 def test_every_hostile_text_in_every_field() -> None:
     """All of them on one page."""
     batch = everything_hostile()
-    check(Page(html(batch).decode(), ELEMENTS), batch)
+    check(Page(whole(html(batch)).decode(), ELEMENTS), batch)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="NOT RUN: no browser (apt-get install chromium)")
 def test_a_browser_shows_the_page_and_runs_nothing(tmp_path: Path) -> None:
     """Its document, written out again, has no script, no image and the title that we gave it."""
     batch = replace(everything_hostile(), chapter="12")
-    (tmp_path / "grades.html").write_bytes(html(batch))
+    (tmp_path / "grades.html").write_bytes(whole(html(batch)))
     page = dump(tmp_path / "grades.html", tmp_path)
     assert [text.strip() for text in page.of("title")] == ["Grades of chapter 12"]
     check(page, batch)
@@ -88,5 +88,5 @@ def dump(path: Path, home: Path) -> Page:
 
 def test_what_a_class_looks_like() -> None:
     """Names, points, and why a lab is red."""
-    text = html(ordinary()).decode()
+    text = whole(html(ordinary())).decode()
     assert "2 of 3 points" in text and "does not agree: lines keep their order" in text

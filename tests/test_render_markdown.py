@@ -14,7 +14,7 @@ from course.grades import Batch
 from course.render.markdown import inline, markdown
 from course.render.plain import line, plain
 from course.render.wording import red_items
-from tests.arbitrary import HOSTILE, anything, batches, everything_hostile, ordinary, quickly
+from tests.arbitrary import HOSTILE, anything, batches, everything_hostile, ordinary, quickly, whole
 from tests.html_page import Page
 
 OURS = {"h1", "h2", "table", "thead", "tbody", "tr", "th", "td", "blockquote", "p", "ul", "li",
@@ -54,7 +54,7 @@ def seen(text: str) -> str:
 @given(batch=batches())
 def test_everything_is_shown_and_nothing_is_obeyed(renderer: Renderer, batch: Batch) -> None:
     """Only our own elements: no link, no image, no HTML; every name and block comes back."""
-    page = read(renderer(markdown(batch).decode()))
+    page = read(renderer(whole(markdown(batch)).decode()))
     assert set(page.tags) <= OURS
     assert page.tags.count("h1") == 1 and page.tags.count("h2") == len(batch.grades)
     names = [seen(grade.name) for grade in batch.grades]
@@ -80,12 +80,12 @@ def test_inline_text_is_one_run_of_text_anywhere(renderer: Renderer, text: str) 
 @both
 def test_every_hostile_text_in_every_field(renderer: Renderer) -> None:
     """One section each, and nothing more."""
-    page = read(renderer(markdown(everything_hostile()).decode()))
+    page = read(renderer(whole(markdown(everything_hostile())).decode()))
     assert set(page.tags) <= OURS and page.tags.count("h2") == len(HOSTILE)
 
 
 def test_what_a_class_looks_like() -> None:
     """It can be read as it is, too."""
-    text = markdown(ordinary()).decode()
+    text = whole(markdown(ordinary())).decode()
     assert "| ben | failed | 2 | 3 |" in text and "## ben: failed, 2 of 3 points" in text
     assert "does not agree: lines keep their order" in text

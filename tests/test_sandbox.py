@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import pty
+import re
 import resource
 import shutil
 import signal
@@ -29,7 +30,7 @@ from course.bubblewrap import Way
 from course.errors import INFRASTRUCTURE, Unavailable
 from course.leash import MIB, Limits
 from course.overseer import Capture
-from course.provision import SandboxMissing, find_sandbox, probe_sandbox
+from course.provision import PERMIT, SandboxMissing, find_sandbox, probe_sandbox
 from course.sandbox import Sandbox, SandboxFailed, SandboxResult
 
 BOX: Sandbox | None = None
@@ -967,12 +968,16 @@ print(json.dumps({"way": box.way, "outcome": outcome}))
 @needs_sandbox
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests above already run as an ordinary user")
 @pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs a Python for everybody")
-def test_an_ordinary_user_makes_the_same_walls(readable_package: Path) -> None:
-    """As nobody, in a user namespace: every attack again, with the system's Python."""
+@pytest.mark.parametrize("within", [(), ("unshare", "-Ur")], ids=["nobody", "a root of nobody"])
+def test_an_ordinary_user_makes_the_same_walls(
+    within: tuple[str, ...], readable_package: Path
+) -> None:
+    """As nobody, and as the root of a container that nobody made: every attack again, with the
+    system's Python."""
     facts = f"NUMBERS = {numbers()}\nROOT = {str(ROOT)!r}\nPORT = 9\nABSTRACT = '\\0none'\n"
     sources = {name: facts + PRELUDE + source for name, source in programs().items()}
     driver = subprocess.run(
-        ["/usr/bin/python3", "-c", DRIVER],
+        [*within, "/usr/bin/python3", "-c", DRIVER],
         input=json.dumps({"programs": sources, "mark": MARK}),
         env={"PYTHONPATH": str(readable_package), "PATH": "/usr/bin:/bin"},
         cwd="/",
@@ -982,13 +987,54 @@ def test_an_ordinary_user_makes_the_same_walls(readable_package: Path) -> None:
         capture_output=True,
         text=True,
     )
-    if "no sandbox can be made here" in driver.stderr:
+    if re.search("no sandbox can be made here|unshare failed", driver.stderr):
         pytest.skip(f"an ordinary user cannot make a sandbox here: {driver.stderr[-500:]}")
     assert driver.returncode == 0, driver.stderr
     report = json.loads(driver.stdout)
     assert report["way"] in (Way.USER, Way.OLD_USER)
     breaches = {name: said for name, said in report["outcome"].items() if set(said) != {"safe"}}
     assert breaches == {}
+
+
+@needs_sandbox
+@pytest.mark.skipif(os.geteuid() != 0, reason="who may not be nobody is told the same")
+@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs a Python for everybody")
+def test_a_user_without_namespaces_is_told_what_to_permit(readable_package: Path) -> None:
+    """Not a fallback: an error that says what to type."""
+    driver = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", "echo 0 >/proc/sys/user/max_user_namespaces && exec "
+         "/usr/bin/python3 -c 'from course.provision import find_sandbox; find_sandbox()'"],
+        env={"PYTHONPATH": str(readable_package), "PATH": "/usr/bin:/bin"}, cwd="/", user=65534,
+        group=65534, extra_groups=[], capture_output=True, text=True,
+    )
+    if "unshare failed" in driver.stderr:
+        pytest.skip("an ordinary user cannot make a user namespace here")
+    assert driver.returncode == 1 and "SandboxMissing: no sandbox can be made" in driver.stderr
+    assert "max_user_namespaces" in PERMIT
+
+
+@needs_sandbox
+def test_a_folder_that_may_be_written_takes_new_files_within_limits() -> None:
+    """Beside what is there, for this run only, and no more than a scratch place takes."""
+    program = (
+        "import pathlib\n"
+        "for place in ('new.log', 'src/deep/new.log'):\n"
+        "    pathlib.Path('/desk', place).write_text('x')\n"
+        "try:\n"
+        "    pathlib.Path('/desk/large').write_bytes(bytes(3_000_000))\n"
+        "except OSError:\n"
+        "    print(sorted(path.name for path in pathlib.Path('/desk').iterdir()))\n"
+    )
+    box = find_sandbox()
+    for _ in range(2):
+        result = box.run([box.python, "-I", "-S", "-c", program], files={"src/deep/a.py": b""},
+                         limits=Limits(writable=True, scratch=2 * MIB))
+        assert result.stdout == b"['large', 'new.log', 'src']\n", result.stderr
+    flood = "for n in range(10_000): open(f'/desk/{n}', 'w').close()\nwhile True: pass"
+    result = box.run([box.python, "-I", "-S", "-c", flood],
+                     limits=Limits(writable=True, scratch_files=5_000))
+    assert result.stopped == "files"
+    assert box.run([box.python, "-I", "-S", "-c", program]).exit_status == 1
 
 
 @pytest.mark.parametrize("sizes", [[], [5], [10], [11], [3, 3, 3, 3], [1] * 40, [200_000, 7]])

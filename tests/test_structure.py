@@ -17,8 +17,8 @@ MODULES = sorted(path.relative_to(PACKAGE).with_suffix("").as_posix()
                  for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
 # Each module may import only those above it.
 ORDER = """
-errors results grades syntax outline packages rules manifest signatures snapshot blank advice events scratch
-children runner labs
+errors results grades syntax outline packages rules manifest signatures snapshot blank advice
+events scratch children runner labs
 render/plain render/json render/pages practice faults desk start record find checkpoints
 starters leaks strays texts
 submission tarball folder archive placing intake

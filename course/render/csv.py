@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from course.grades import Batch, Grade, LabGrade
 from course.render.plain import line, shortened
@@ -21,24 +21,28 @@ MOST_ERROR = 500
 FORMULA = re.compile(r"(^|;)([\s\"']*)(?=[=+\-@＝＋－＠])")
 
 
-def table(batch: Batch) -> bytes:
-    """The table as UTF-8 with a header; every row has all columns."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, quoting=csv.QUOTE_MINIMAL, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+def table(batch: Batch) -> Iterator[bytes]:
+    """The table as UTF-8 with a header, a submission a part; every row has all columns."""
+    yield _lines([COLUMNS])
     for grade in batch.grades:
-        writer.writerows([cell(value) for value in row] for row in _rows(batch, grade))
-    return text.getvalue().encode()
+        yield _lines([cell(value) for value in row] for row in _rows(batch, grade))
 
 
-def table_for_excel(batch: Batch) -> bytes:
+def table_for_excel(batch: Batch) -> Iterator[bytes]:
     """The same, preceded by the mark without which Excel does not take a file for UTF-8."""
-    return b"\xef\xbb\xbf" + table(batch)
+    yield b"\xef\xbb\xbf"
+    yield from table(batch)
 
 
 def cell(text: str) -> str:
     """One line of visible text that no spreadsheet program takes for a formula."""
     return FORMULA.sub(r"\1\2'", line(text))
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_MINIMAL, lineterminator="\r\n").writerows(rows)
+    return text.getvalue().encode()
 
 
 def _rows(batch: Batch, grade: Grade) -> Iterator[list[str]]:

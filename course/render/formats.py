@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from course.grades import Batch
 
-Renderer = Callable[["Batch"], bytes]
+Renderer = Callable[["Batch"], Iterator[bytes]]  # the parts of a file, made one by one
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,22 @@ FORMATS: Mapping[str, Format] = MappingProxyType({
 })
 
 
-def write_formats(batch: Batch, names: Iterable[str], out: Path) -> list[Path]:
-    """Write the named formats below `out`, each file whole or not at all."""
-    from course.snapshot import replace_file
+def write_formats(batch: Batch, names: Iterable[str], out: Path) -> None:
+    """Write the named formats below `out`, each file whole or not at all.
 
-    written = []
+    Of the batch no more than one grade is held at a time, and of a file no more than a part.
+    """
+    from course.snapshot import replace_by_parts
+
     for name in dict.fromkeys(names):
-        for path, data in render(batch, FORMATS[name]):
+        for path, parts in render(batch, FORMATS[name]):
             target = out / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, data)
-            written.append(target)
-    return written
+            replace_by_parts(target, parts)
 
 
-def render(batch: Batch, form: Format) -> Iterator[tuple[str, bytes]]:
-    """Each file of one format: its path and contents."""
+def render(batch: Batch, form: Format) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Each file of one format: its path, and its contents in parts."""
     for name, renderer in form.renderers():
         if not form.single or len(batch.grades) == 1:
             yield name, renderer(batch)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from course.grades import Batch, Grade, Status
 from course.render.markdown import head, overview, section
@@ -14,26 +15,27 @@ MOST_SUMMARY = 900_000  # bytes; GitHub refuses a summary of more than 1 MiB
 MOST_ANNOTATION = 1_000
 
 
-def log(batch: Batch) -> bytes:
+def log(batch: Batch) -> Iterator[bytes]:
     """What to print in a step: one group a submission, one error for each that is not passed."""
-    return "".join(f"{text}\n" for text in commands(batch, secrets.token_hex(16))).encode()
+    return (f"{text}\n".encode() for text in commands(batch, secrets.token_hex(16)))
 
 
-def summary(batch: Batch) -> bytes:
+def summary(batch: Batch) -> Iterator[bytes]:
     """What to append to $GITHUB_STEP_SUMMARY: the Markdown report, as much of it as fits."""
-    parts = ["\n".join([*head(batch), *overview(batch)])]
-    size = len(parts[0].encode())
+    table = _within(MOST_SUMMARY, chain(head(batch), overview(batch)))
+    if table is None:
+        yield b"The summary is too long for this page; see the report.\n"
+        return
+    yield table
+    room = MOST_SUMMARY - len(table)
     for number, grade in enumerate(batch.grades):
-        parts.append("\n".join(section(batch, grade)))
-        size += len(parts[-1].encode()) + 1
-        if size > MOST_SUMMARY:
+        part = _within(room, section(batch, grade))
+        if part is None:
             left = len(batch.grades) - number
-            parts[-1] = f"… {left:,} more submissions are in the report, not here: too long."
-            break
-    text = "\n".join(parts).encode()
-    if len(text) > MOST_SUMMARY:
-        text = b"The summary is too long for this page; see the report.\n"
-    return text + b"\n"
+            yield f"… {left:,} more submissions are in the report, not here: too long.\n".encode()
+            return
+        yield part
+        room -= len(part)
 
 
 def commands(batch: Batch, token: str) -> Iterator[str]:
@@ -63,6 +65,16 @@ def data(text: str) -> str:
 def value(text: str) -> str:
     """The value of a workflow command's property."""
     return data(line(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+def _within(room: int, texts: Iterable[str]) -> bytes | None:
+    """The lines, or None where they are longer than `room`; no more than that is held."""
+    held = bytearray()
+    for text in texts:
+        held += f"{text}\n".encode()
+        if len(held) > room:
+            return None
+    return bytes(held)
 
 
 def _error(grade: Grade, title: str, red: list[Item], *, alone: bool) -> str:

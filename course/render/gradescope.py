@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from course.grades import Batch, Grade, Status
 from course.outline import Chapter
@@ -18,7 +18,7 @@ CRASHED = ("The autograder ended before it could grade this submission. That is 
 UNGRADABLE = "This is not the submission's fault: please tell your instructor."
 
 
-def gradescope(batch: Batch) -> bytes:
+def gradescope(batch: Batch) -> Iterator[bytes]:
     """The results of the batch's one submission. ValueError if its points do not add up."""
     (grade,) = batch.grades
     tests = [_test(item) for item in items(batch, grade)]
@@ -33,7 +33,7 @@ def gradescope(batch: Batch) -> bytes:
         "extra_data": {key: line(str(value)) for key, value in batch.head_json().items()},
     }
     _check_sums(tests, grade.points, grade.max_points)
-    return document(results)
+    yield document(results)
 
 
 def crashed(chapter: Chapter) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -26,16 +27,17 @@ HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{HASH}'; base-uri 'none'; form-action 'none'"
 
 
-def html(batch: Batch) -> bytes:
-    """The whole document as UTF-8."""
+def html(batch: Batch) -> Iterator[bytes]:
+    """The document as UTF-8, in parts of a few lines."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True, autoescape=True, finalize=visible,
     )
     page = environment.get_template("grades.html.j2")
-    return page.render(batch=batch, items=items, count=count, number=number, score=score,
-                       red_items=red_items,
-                       remarks=remarks(batch), style=Markup(STYLE), policy=POLICY).encode()
+    parts = page.generate(batch=batch, items=items, count=count, number=number, score=score,
+                          red_items=red_items, remarks=remarks(batch), style=Markup(STYLE),
+                          policy=POLICY)
+    return map(str.encode, parts)
 
 
 def visible(value: Any) -> Any:

@@ -6,6 +6,7 @@ does not have) is what libraries for it leave to their callers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from course.grades import Batch, Grade, Status
@@ -13,13 +14,17 @@ from course.render.plain import plain
 from course.render.wording import NO_VERDICT, Item, items, number, remarks
 
 
-def junit(batch: Batch) -> bytes:
-    """One document; a suite without failures and errors is a submission that passed."""
+def junit(batch: Batch) -> Iterator[bytes]:
+    """One document, a suite a part; one without failures and errors is a submission that passed."""
     root = ET.Element("testsuites", name=xml(f"{batch.chapter} {batch.title}"))
+    end = f"</{root.tag}>"
+    opened = ET.tostring(root, "unicode", short_empty_elements=False).removesuffix(end)
+    yield f"<?xml version='1.0' encoding='utf-8'?>\n{opened}\n".encode()
     for grade in batch.grades:
-        root.append(_suite(batch, grade))
-    ET.indent(root)
-    return b"<?xml version='1.0' encoding='utf-8'?>\n" + ET.tostring(root, "unicode").encode()
+        suite = _suite(batch, grade)
+        ET.indent(suite, level=1)
+        yield f"  {ET.tostring(suite, 'unicode')}\n".encode()
+    yield f"{end}\n".encode()
 
 
 def xml(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from course.grades import Batch, Grade
 from course.render.plain import line, plain
@@ -13,10 +14,10 @@ from course.render.wording import Item, count, items, number, red_items, remarks
 CALM = re.compile(r"[^\W_]+(?:(?:[ ,、，。：；！？（）–]|(?<=\d)\.(?=\d))[^\W_]+)*")
 
 
-def markdown(batch: Batch) -> bytes:
+def markdown(batch: Batch) -> Iterator[bytes]:
     """The report: a table of all submissions, then each with its labs and what is red."""
-    return "\n".join([*head(batch), *overview(batch),
-                      *(text for grade in batch.grades for text in section(batch, grade))]).encode()
+    sections = (text for grade in batch.grades for text in section(batch, grade))
+    return (f"{text}\n".encode() for text in chain(head(batch), overview(batch), sections))
 
 
 def head(batch: Batch) -> Iterator[str]:

@@ -9,8 +9,11 @@ DANGEROUS = ("Cc", "Cf", "Cs", "Zl", "Zp", "Co")
 
 def plain(text: str) -> str:
     """The text with everything that could move a cursor, colour or reorder a line made visible."""
+    if text.isprintable():  # nothing that is printable is dangerous, and most text is
+        return text
     return "".join(
-        char if char in "\n\t" or not _dangerous(char) else _escaped(char) for char in text
+        char if char.isprintable() or char in "\n\t" or not _dangerous(char) else _escaped(char)
+        for char in text
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -143,7 +143,7 @@ def _fault(out: Console, result: FaultResult, *, in_full: bool) -> None:
     if result.killers:
         more = f"  (and {len(result.killers) - 1} more)" if len(result.killers) > 1 else ""
         out.print(Text(f"  noticed by {result.killers[0]}{more}"))
-    for line in plain(result.message).splitlines()[: 12 if in_full else 2]:
+    for line in plain(result.message).rstrip().splitlines()[: 12 if in_full else 2]:
         out.print(Text(f"    {line}", style="red" if good else "yellow"))
 
 
@@ -157,7 +157,7 @@ def checks(found: Sequence[Check]) -> None:
             out.print(Text(f"           {line}"))
 
 
-def lines(texts: Sequence[str]) -> None:
+def lines(texts: Iterable[str]) -> None:
     """Plain lines, as they are."""
     out = console()
     for text in texts:

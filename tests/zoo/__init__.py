@@ -58,4 +58,6 @@ def _source(row: dict[str, str], base: str) -> bytes:
     text = "\n".join(parts.get(row.get("where", "after"), [base, row["code"]]))
     if row.get("encode") == "crlf":
         return b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
+    if row.get("encode") == "cr":
+        return text.replace("\n", "\r").encode()
     return text.encode(row.get("encode", "utf-8"), "surrogatepass")
