@@ -9,7 +9,9 @@ taken out safely (one on a single line, one inside another, one defined twice) i
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from course.errors import CourseBroken
 from course.syntax import parse
@@ -22,7 +24,7 @@ Lines = tuple[int, int]  # first and last line, from 1, both included
 def blank(source: str, holes: Mapping[str, str], where: str = "module") -> str:
     """The module without the bodies of `holes` (qualname → message) and what only they used."""
     blanked = blank_bodies(source, holes, where)
-    used_before = _used_names(parse(source))
+    used_before = set(_read_names(parse(source)))
     while (smaller := _drop_unused(blanked, used_before)) != blanked:
         blanked = smaller
     return _tidy(blanked)
@@ -108,30 +110,29 @@ def _quoted(message: str) -> str:
     return '"' + message.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _used_names(tree: ast.AST) -> set[str]:
-    """Every identifier that is read anywhere, attribute names and quoted annotations included."""
-    used: set[str] = set()
+def _read_names(tree: ast.AST) -> Iterator[str]:
+    """Every identifier that is read, attribute names and quoted annotations included."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            used.add(node.id)
+            yield node.id
         elif isinstance(node, ast.Attribute):
-            used.add(node.attr)
+            yield node.attr
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            used |= _names_in_text(node.value)
-    return used
+            yield from _names_in_text(node.value)
 
 
-def _names_in_text(text: str) -> set[str]:
+@lru_cache(maxsize=4096)
+def _names_in_text(text: str) -> frozenset[str]:
     """The names of a quoted annotation; prose and plain lower-case words name nothing."""
     if text.isidentifier() and text.islower():
-        return set()
+        return frozenset()
     if len(text) > 200 or (" " in text.strip() and "[" not in text and "|" not in text):
-        return set()
+        return frozenset()
     try:
-        return {node.id for node in ast.walk(parse(text.strip()))
-                if isinstance(node, ast.Name)}
+        return frozenset(node.id for node in ast.walk(parse(text.strip()))
+                         if isinstance(node, ast.Name))
     except (SyntaxError, ValueError):
-        return set()
+        return frozenset()
 
 
 def _drop_unused(source: str, used_before: set[str]) -> str:
@@ -139,14 +140,17 @@ def _drop_unused(source: str, used_before: set[str]) -> str:
     tree = parse(source)
     lines = source.splitlines(keepends=True)
     doomed: list[tuple[Lines, str]] = []
+    everywhere = Counter(_read_names(tree))
     for body, node in _statements(tree.body):
-        used = _used_names_without(tree, node)
         if isinstance(node, Definition | ast.Assign | ast.AnnAssign):
-            names = _bound(node)
-            if names and all(_private(name) and name not in used for name in names):
+            names, inside = _bound(node), Counter(_read_names(node))
+            # What only the statement itself reads is unused: recursion keeps nothing alive.
+            if names and all(_private(name) and everywhere[name] == inside[name]
+                             for name in names):
                 doomed.append((_whole(node, lines), ""))
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            kept = [a for a in node.names if _binding(a) in used or _binding(a) not in used_before
+            kept = [a for a in node.names
+                    if _binding(a) in everywhere or _binding(a) not in used_before
                     or (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
             if len(kept) < len(node.names):
                 only = len(body) == 1 and body is not tree.body
@@ -186,23 +190,6 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], ast.stmt
             yield from ((node.body, sub) for sub in node.body)
         elif isinstance(node, ast.ClassDef) and not _private(node.name):
             yield from ((node.body, sub) for sub in node.body if isinstance(sub, Function))
-
-
-def _used_names_without(tree: ast.Module, leave_out: ast.stmt) -> set[str]:
-    """What the module reads outside this statement, so that recursion keeps nothing alive."""
-    if isinstance(leave_out, ast.Import | ast.ImportFrom):
-        return _used_names(tree)
-    inside = {id(sub) for sub in ast.walk(leave_out)}
-    used: set[str] = set()
-    for node in ast.walk(tree):
-        if id(node) not in inside and not isinstance(node, ast.Module):
-            if isinstance(node, ast.Name):
-                used.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                used.add(node.attr)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                used |= _names_in_text(node.value)
-    return used
 
 
 def _bound(node: ast.stmt) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from course.children import Children
@@ -82,11 +82,14 @@ def judge_fault(fault: Fault, seen: Run) -> tuple[Verdict, tuple[str, ...], str]
 
 def source_of(faults_file: Path, function: str) -> str:
     """The fault's source text, as the report shows it."""
-    source = faults_file.read_text("utf-8")
-    for node in parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            return textwrap.dedent(ast.get_source_segment(source, node) or "")
-    return ""
+    return _functions_in(faults_file.read_text("utf-8")).get(function, "")
+
+
+@lru_cache(maxsize=4)
+def _functions_in(source: str) -> Mapping[str, str]:
+    lines = source.splitlines()
+    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            for node in parse(source).body if isinstance(node, ast.FunctionDef)}
 
 
 def _names(cases: Sequence[CaseResult]) -> tuple[str, ...]:

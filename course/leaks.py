@@ -13,6 +13,7 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from course.blank import Function, blank, find_holes
@@ -75,11 +76,16 @@ def _open_material(course: Course, chapter: Chapter) -> Iterator[str]:
         for path in sorted((course.root / "labs" / name).glob("*")):
             if path.is_file():
                 yield path.read_text("utf-8", "replace")
-    kit = Path(__file__).parent  # its own words stand in generated pages
-    for path in sorted(kit.rglob("*.j2")):
-        yield path.read_text("utf-8")
-    for path in sorted(kit.rglob("*.py")):
-        yield "\n".join(_texts(path.read_text("utf-8")))
+    yield _words_of_the_kit()
+
+
+@cache
+def _words_of_the_kit() -> str:
+    """What the kit itself says: its words stand in generated pages."""
+    kit = Path(__file__).parent
+    pages = (path.read_text("utf-8") for path in sorted(kit.rglob("*.j2")))
+    texts = (text for path in sorted(kit.rglob("*.py")) for text in _texts(path.read_text("utf-8")))
+    return "\n".join([*pages, *texts])
 
 
 def _sources(folder: Path) -> dict[str, str]:

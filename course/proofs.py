@@ -52,6 +52,11 @@ class Stage:
         return self.course.root / "labs" / self.chapter.name / "faults.py"
 
     @property
+    def commands(self) -> dict[str, str]:
+        """Every command line of the chapter's texts, with the text it stands in."""
+        return texts.commands(self.course, self.chapter)
+
+    @property
     def manifest(self) -> str:
         return f"labs/{self.chapter.name}/chapter.toml"
 
@@ -75,9 +80,13 @@ def _compiled(files: Tree, solved: Path) -> Path:
     return table
 
 
-def proofs_of(stage: Stage, repeat: int) -> Iterator[Job]:
+def proofs_of(
+    stage: Stage, repeat: int, run_later: frozenset[str] = frozenset()
+) -> Iterator[Job]:
+    """The chapter's proofs; command lines of its texts that are run in a later chapter, whose
+    practice holds this one too, need not be run here."""
     name, chapter = stage.chapter.name, stage.chapter
-    yield Job(name, "commands in the texts", lambda: _commands(stage))
+    yield Job(name, "commands in the texts", lambda: _commands(stage, run_later))
     yield Job(name, "lock", lambda: _lock(stage))
     yield Job(name, "starters", lambda: _starters(stage))
     yield Job(name, "texts", lambda: texts.empty_texts(stage.course, chapter))
@@ -210,14 +219,14 @@ def idle_tests(stage: Stage) -> Problems:
                 f"chapter {stage.chapter.id} has no faults"]
 
 
-def _commands(stage: Stage) -> Problems:
+def _commands(stage: Stage, run_later: frozenset[str]) -> Problems:
     desk = stage.scratch / "done"
     made = practice.make(stage.course, stage.chapter, desk, lang="en",
                          prove=lambda new: prove_start(new, stage.children))
     write_tree({path: file for path, file in read_tree(
         stage.course.root / "solutions" / stage.chapter.name).items()}, made.folder)
-    found = texts.commands(stage.course, stage.chapter)
-    problems = (texts.try_command(line, where, made.folder) for line, where in found.items())
+    problems = (texts.try_command(line, where, made.folder)
+                for line, where in stage.commands.items() if line not in run_later)
     return [problem for problem in problems if problem]
 
 

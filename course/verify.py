@@ -76,10 +76,14 @@ def prove(
         for chapter in chapters:
             try:
                 stages.append(set_up(course, chapter, scratch / chapter.name, children))
-                work += proofs_of(stages[-1], repeat)
             except CourseError as problem:
                 defects.append(Defect(chapter.name, "checkpoint", problem.message))
-        work.sort(key=lambda job: job.proof != "commands in the texts")  # the longest job first
+        run_later: dict[str, set[str]] = {}  # a track's lines that a later chapter has too
+        for stage in reversed(stages):  # late chapters wait for clocks, which early ones can fill
+            lines = run_later.setdefault(stage.chapter.track, set())
+            work += proofs_of(stage, repeat, frozenset(lines))
+            lines |= stage.commands.keys()
+        work.sort(key=lambda job: job.proof != "commands in the texts")  # the longest jobs first
         defects += _run(work, jobs, progress)
     defects += [Defect(stage.chapter.name, "kill matrix", text)
                 for stage in stages for text in idle_tests(stage)]
