@@ -77,7 +77,10 @@ class FreshLoader(SourceFileLoader):
     def get_code(self, fullname: str) -> types.CodeType | None:
         if self.path in self.known:
             return self.known[self.path]
-        return self.source_to_code(self.get_data(self.path), self.path)
+        try:
+            return self.source_to_code(self.get_data(self.path), self.path)
+        except ValueError as error:  # what older interpreters say of a NUL
+            raise SyntaxError(str(error), (self.path, 1, 1, "")) from None
 
 
 class Reporter:

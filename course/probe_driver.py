@@ -356,8 +356,11 @@ class Loader(SourceFileLoader):
     known: ClassVar[dict[str, types.CodeType]] = {}
 
     def get_code(self, fullname: str) -> types.CodeType | None:
-        return self.known.get(self.path) or self.source_to_code(
-            self.get_data(self.path), self.path)
+        try:
+            return self.known.get(self.path) or self.source_to_code(
+                self.get_data(self.path), self.path)
+        except ValueError as error:  # what older interpreters say of a NUL
+            raise SyntaxError(str(error)) from None
 
 
 def see_sources(sources: Sequence[str], site: Sequence[str], compiled: str | None) -> None:
