@@ -62,6 +62,10 @@ class Stage:
 
 
 def set_up(course: Course, chapter: Chapter, scratch: Path, children: Children) -> Stage:
+    """The chapter's stage in a new folder `scratch`: its checkpoint with all tests of its line.
+
+    CourseError where the layers do not fold, Unavailable where a package is missing.
+    """
     line = tuple(course.chapter(name) for name in course.line_to(chapter.id))
     require(line)
     tree = checkpoint(course, chapter.id)
